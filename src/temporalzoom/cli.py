@@ -1,0 +1,219 @@
+"""The command `tzoom`: parse, call, print."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from temporalzoom.errors import InputError
+
+app = typer.Typer(
+    name="tzoom",
+    help="Find when actions happen in untrimmed video or sensor streams: start, end, label, score.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+data_app = typer.Typer(help="Look at data, make data.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+screen = Console()
+notes = Console(stderr=True)
+
+Overrides = Annotated[list[str] | None, typer.Argument(help="Overrides of single settings: section.key=value")]
+
+
+@app.command(epilog="Example: tzoom demo --out runs/demo")
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for models, results.json and report.html")] = Path("runs/demo"),
+    seed: Annotated[int, typer.Option(min=0, help="Seed of data and training")] = 0,
+) -> None:
+    """Train two small detectors on the embedded benchmark, score them, write a report. Minutes, no download."""
+    from temporalzoom.experiments.demo import results_table, run_demo
+
+    results = run_demo(out, seed, notes)
+    screen.print(results_table(results))
+    screen.print(f"report: {out / 'report.html'}", highlight=False, soft_wrap=True)
+
+
+@app.command(epilog="Example: tzoom train configs/zoombench.yaml --out runs/first training.steps=1000")
+def train(
+    config: Annotated[Path, typer.Argument(help="Configuration file (YAML)")],
+    overrides: Overrides = None,
+    out: Annotated[Path, typer.Option(help="Folder of the run")] = Path("runs/latest"),
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the run's last checkpoint")] = False,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Leave out recordings without features")
+    ] = False,
+) -> None:
+    """Train a detector. Ctrl-C saves a checkpoint first; --resume goes on as if nothing had happened."""
+    from temporalzoom.config import load_config
+    from temporalzoom.datasets.sources import load_data
+    from temporalzoom.training import TrainingInterrupted
+    from temporalzoom.training import train as run_training
+
+    settings = load_config(config, overrides or ())
+    data = load_data(settings.data, settings.seed, allow_missing=allow_missing)
+    _report_skipped(data.skipped)
+    if data.train is None:
+        raise InputError(f"data.train_subset: no recording of {settings.data.train_subset!r} is left to train on")
+    try:
+        checkpoint = run_training(settings, data.train, out, resume=resume, console=notes)
+    except TrainingInterrupted as stop:
+        again = [a for a in sys.argv[1:] if a != "--resume"]
+        notes.print(f"{stop}\ngo on with: tzoom {' '.join(again)} --resume", highlight=False, soft_wrap=True)
+        raise typer.Exit(130) from None
+    screen.print(f"saved {checkpoint}", highlight=False, soft_wrap=True)
+    if data.test is not None:
+        screen.print(f"score it with: tzoom eval --model {out}", highlight=False, soft_wrap=True)
+
+
+@app.command(
+    "eval",
+    epilog="Examples: tzoom eval --model runs/first   |   "
+    "tzoom eval --predictions P.json --truth T.json --protocol th14 --tiou 0.3,0.5 --json",
+)
+def evaluate(
+    model: Annotated[Path | None, typer.Option(help="Run or checkpoint folder to score on its test subset")] = None,
+    predictions: Annotated[Path | None, typer.Option(help="Prediction file of any detector (JSON)")] = None,
+    truth: Annotated[Path | None, typer.Option(help="Annotation file for --predictions (JSON)")] = None,
+    subset: Annotated[str | None, typer.Option(help="Only this subset of --truth")] = None,
+    protocol: Annotated[str, typer.Option(help="anet (ActivityNet toolkit) or th14 (THUMOS14 toolkit)")] = "anet",
+    tiou: Annotated[str, typer.Option(help="tIoU thresholds, comma-separated")] = "0.3,0.4,0.5,0.6,0.7",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables")] = False,
+    out: Annotated[Path | None, typer.Option(help="Also write the model's predictions (.json, .csv, .vtt)")] = None,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Leave out recordings without features")
+    ] = False,
+) -> None:
+    """Score a trained model, or the prediction file of any detector."""
+    from temporalzoom.experiments.scoring import score_file, score_model
+
+    thresholds = _thresholds(tiou)
+    if (model is None) == (predictions is None):
+        raise InputError("give either --model, or --predictions with --truth")
+    if predictions is not None:
+        if truth is None:
+            raise InputError("--predictions needs --truth, the annotation file to score against")
+        if out is not None:
+            raise InputError("--out writes the predictions of a --model; --predictions are written already")
+        score = score_file(predictions, truth, thresholds, protocol, subset)
+    else:
+        assert model is not None
+        if truth is not None or subset is not None:
+            raise InputError("--truth and --subset go with --predictions; a --model is scored on its own test subset")
+        score = score_model(model, thresholds, protocol, allow_missing=allow_missing, out=out, console=notes)
+    _report_skipped(score.skipped)
+    if as_json:
+        print(json.dumps(score.summary(), indent=1))
+        return
+    for table in score.tables():
+        screen.print(table)
+
+
+@app.command(epilog="Example: tzoom localize features/match7.npy --model runs/first --out match7.vtt --top 20")
+def localize(
+    features: Annotated[list[Path], typer.Argument(help="Feature files (.npy .npz .pt .h5) or folders of them")],
+    model: Annotated[Path, typer.Option(help="Run or checkpoint folder")],
+    out: Annotated[Path | None, typer.Option(help="Write here: .json, .csv or .vtt")] = None,
+    threshold: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Lowest score; default: the model's setting")
+    ] = None,
+    top: Annotated[int | None, typer.Option(min=1, help="At most so many segments per recording")] = None,
+    stride: Annotated[
+        float | None, typer.Option(help="Frames between feature vectors, if other than in training")
+    ] = None,
+    window: Annotated[float | None, typer.Option(help="Frames per feature vector, if other than in training")] = None,
+    fps: Annotated[float | None, typer.Option(help="Frames per second, if other than in training")] = None,
+) -> None:
+    """Find the actions in feature sequences of any length."""
+    from temporalzoom.experiments.localization import localize_files
+    from temporalzoom.exports import write_segments
+
+    results = localize_files(
+        features, model, threshold=threshold, top=top, stride=stride, window=window, fps=fps, console=notes
+    )
+    if out is not None:
+        for path in write_segments(out, results):
+            screen.print(f"wrote {path}", highlight=False, soft_wrap=True)
+        return
+    for name, segments in results.items():
+        screen.print(segments.sort("start").table(title=f"{name}: {len(segments)} segments", limit=100))
+
+
+@data_app.command("check", epilog="Example: tzoom data check configs/mine.yaml")
+def data_check(
+    config: Annotated[Path, typer.Argument(help="Configuration file (YAML) whose data section to check")],
+    overrides: Overrides = None,
+) -> None:
+    """Say what the data holds, and list everything that is wrong with it."""
+    from temporalzoom.config import load_config
+    from temporalzoom.datasets.report import report_data
+
+    settings = load_config(config, overrides or ())
+    tables, problems = report_data(settings.data, settings.seed)
+    for table in tables:
+        screen.print(table)
+    if problems:
+        raise typer.Exit(2)
+    screen.print("no problem found")
+
+
+@data_app.command(
+    "make-zoombench", epilog="Example: tzoom data make-zoombench --out data/zoombench sequences=20 noise=1.5"
+)
+def make_zoombench(
+    out: Annotated[Path, typer.Option(help="Folder for annotations.json, features/ and config.yaml")],
+    knobs: Annotated[list[str] | None, typer.Argument(help="Settings of data.zoombench: key=value")] = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+) -> None:
+    """Write the embedded benchmark as files, in the form that own data has."""
+    from temporalzoom.config import load_config
+    from temporalzoom.datasets.zoombench_files import write_zoombench
+
+    bench = load_config(None, [f"data.zoombench.{knob}" for knob in knobs or ()]).data.zoombench
+    config = write_zoombench(out, bench, seed, notes)
+    screen.print(f"wrote {out}; train on it with: tzoom train {config}", highlight=False, soft_wrap=True)
+
+
+def _thresholds(text: str) -> list[float]:
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if not values or not all(0 < value <= 1 for value in values):
+        raise InputError(f"--tiou {text!r}: expected numbers above 0 and up to 1, such as 0.3,0.5,0.7")
+    return values
+
+
+def _report_skipped(names: tuple[str, ...]) -> None:
+    if names:
+        shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        notes.print(f"left out {len(names)} recordings without features: {shown}", highlight=False, soft_wrap=True)
+
+
+def main() -> None:
+    """Entry point: bad input is one line (and the table of data problems) and exit code 2, never a traceback."""
+    from temporalzoom.datasets.check import DataProblems, problem_table
+
+    try:
+        app()
+    except DataProblems as error:
+        notes.print(problem_table(error.problems))
+        _fail(str(error))
+    except InputError as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        notes.print("stopped")
+        sys.exit(130)
+
+
+def _fail(message: str) -> None:
+    notes.print("[bold red]error:[/] ", end="")
+    notes.print(message, markup=False, highlight=False, soft_wrap=True)
+    sys.exit(2)

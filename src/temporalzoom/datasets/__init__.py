@@ -1,0 +1,1 @@
+"""Annotations and features: reading, checking, describing, and making samples of them."""

@@ -1,0 +1,207 @@
+"""Do the annotations and the features fit each other? Every problem of every recording, listed at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.table import Table
+from rich.text import Text
+
+from temporalzoom.datasets.annotations import Annotations, Recording
+from temporalzoom.errors import InputError
+from temporalzoom.signals.feature_files import find_features, read_features
+from temporalzoom.timegrid import TimeGrid
+
+Features = NDArray[np.float32]
+MISSING = "missing features"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with one recording."""
+
+    video: str
+    kind: str
+    detail: str
+
+
+class DataProblems(InputError):
+    """The data check failed; `problems` holds all that it found."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        first = self.problems[0]
+        videos = len({problem.video for problem in self.problems})
+        super().__init__(
+            f"data check: {_counts(self.problems)}, in {videos} recording{'s' if videos > 1 else ''}; "
+            f"the first: {first.video}: {first.kind}: {first.detail}"
+        )
+
+
+def check_data(
+    annotations: Annotations,
+    features_folder: str | Path,
+    grid_for: Callable[[Recording], TimeGrid],
+    *,
+    classes: Sequence[str] | None = None,
+    input_width: int | None = None,
+    tolerance: float = 0.03,
+    keep: Callable[[str, Features], None] | None = None,
+) -> list[Problem]:
+    """All problems, in the order of the recordings. One feature file is in memory at a time.
+
+    classes: labels outside of them are problems. input_width: the D that the model takes; by default the most
+    common one. tolerance: share of the duration by which the features may be too short or too long; 3 % lets no
+    two common frame rates (24 and 25, 25 and 30) pass for each other. keep: receives each array (T, D) read.
+    """
+    problems: dict[str, list[Problem]] = {name: [] for name in annotations.recordings}
+    widths: dict[str, int] = {}
+    for name, recording in annotations.recordings.items():
+        try:
+            grid = grid_for(recording)
+        except ValueError as error:
+            grid = None
+            problems[name].append(Problem(name, "time grid", str(error)))
+        path, features = None, None
+        try:
+            path = find_features(features_folder, name)
+            features = None if path is None else read_features(path)
+        except InputError as error:
+            if not Path(features_folder).is_dir():
+                raise
+            problems[name].append(Problem(name, "unreadable", str(error)))
+        else:
+            if features is None:
+                problems[name].append(Problem(name, MISSING, f"no feature file {name}.* in {features_folder}"))
+            else:
+                widths[name] = features.shape[1]
+                if keep is not None:
+                    keep(name, features)
+        problems[name] += check_recording(recording, features, grid, classes=classes, tolerance=tolerance)
+    usual = input_width if input_width is not None else next(iter(Counter(widths.values()).most_common(1)), (0,))[0]
+    origin = "the model takes" if input_width is not None else "most recordings have"
+    for name, width in widths.items():
+        if width != usual:
+            problems[name].append(Problem(name, "width", f"features are {width} wide, {origin} {usual}"))
+    return [problem for listed in problems.values() for problem in listed]
+
+
+def load_and_check(
+    annotations: Annotations,
+    features_folder: str | Path,
+    grid_for: Callable[[Recording], TimeGrid],
+    *,
+    classes: Sequence[str] | None = None,
+    input_width: int | None = None,
+    tolerance: float = 0.03,
+) -> tuple[dict[str, Features], list[Problem]]:
+    """`check_data`, and the features (T, D) of every recording whose file could be read."""
+    features: dict[str, Features] = {}
+    problems = check_data(
+        annotations,
+        features_folder,
+        grid_for,
+        classes=classes,
+        input_width=input_width,
+        tolerance=tolerance,
+        keep=features.__setitem__,
+    )
+    return features, problems
+
+
+def check_recording(
+    recording: Recording,
+    features: Features | None,
+    grid: TimeGrid | None,
+    *,
+    classes: Sequence[str] | None = None,
+    tolerance: float = 0.03,
+) -> list[Problem]:
+    """Problems of one recording. `features` (T, D) and `grid` may be None: what needs them is not checked."""
+
+    def found() -> Iterator[tuple[str, str]]:
+        duration = recording.duration
+        if duration is not None and duration <= 0:
+            yield "empty video", f"the annotations say {duration:g} s"
+            duration = None
+        if features is not None:
+            if len(features) == 0:
+                yield "empty video", "no feature rows"
+            elif grid is not None and duration is not None:
+                yield from _length(len(features), grid, duration, tolerance)
+            yield from _not_finite(features)
+            if duration is None and grid is not None and len(features):
+                duration = grid.duration(len(features))
+        yield from _segments(recording, duration, grid, classes)
+
+    return [Problem(recording.name, kind, detail) for kind, detail in found()]
+
+
+def raise_on_problems(problems: Sequence[Problem], allow_missing: bool = False) -> set[str]:
+    """Raise DataProblems if there are any. With `allow_missing`, recordings without features are returned instead."""
+    fatal = [problem for problem in problems if not (allow_missing and problem.kind == MISSING)]
+    if fatal:
+        raise DataProblems(fatal)
+    return {problem.video for problem in problems}
+
+
+def problem_table(problems: Sequence[Problem], limit: int = 50) -> Table:
+    """The first `limit` problems for the terminal, with the number of each kind below."""
+    table = Table(title="Data check", title_justify="left", caption_justify="left")
+    for column in ("recording", "problem", "detail"):
+        table.add_column(column, overflow="fold")
+    for problem in problems[:limit]:
+        # Text, because rich would take square brackets in a name for markup.
+        table.add_row(Text(problem.video), Text(problem.kind), Text(problem.detail))
+    more = f"{len(problems) - limit} more not shown; " if len(problems) > limit else ""
+    table.caption = Text(more + (_counts(problems) if problems else "no problems"))
+    return table
+
+
+def _length(length: int, grid: TimeGrid, duration: float, tolerance: float) -> Iterator[tuple[str, str]]:
+    # Extractors differ in whether they pad the last window, or one at each end: up to a window and two positions.
+    frames, covered = duration * grid.fps, grid.duration(length) * grid.fps
+    if abs(covered - frames) <= max(2 * grid.stride + grid.window, tolerance * frames):
+        return
+    fps = f"fps {covered / duration:.4g}"
+    stride = (frames - grid.window) / (length - 1) if length > 1 else 0.0
+    fits = f"stride {stride:.4g} or {fps}" if stride > 0 else fps
+    yield (
+        "length",
+        f"{length} features are {covered / grid.fps:.2f} s (stride {grid.stride:g}, window {grid.window:g}, "
+        f"fps {grid.fps:g}), the annotations say {duration:.2f} s: {fits} would fit",
+    )
+
+
+def _not_finite(features: Features) -> Iterator[tuple[str, str]]:
+    bad = ~np.isfinite(features)
+    if bad.any():
+        rows = np.flatnonzero(bad.any(axis=1))
+        yield "NaN or Inf", f"{int(bad.sum())} of {bad.size} values, in {len(rows)} positions, the first {rows[0]}"
+
+
+def _segments(
+    recording: Recording, duration: float | None, grid: TimeGrid | None, classes: Sequence[str] | None
+) -> Iterator[tuple[str, str]]:
+    # Annotators round their times: a tenth of a second, or one position, over the end is no mistake.
+    slack = max(0.1, grid.step_seconds if grid is not None else 0.0)
+    limit = np.inf if duration is None else duration
+    for start, end, label, _ in recording.segments:
+        instance = f"{label!r} from {start:g} to {end:g} s"
+        if end <= start:
+            yield "end <= start", instance
+        if min(start, end) < -slack or max(start, end) > limit + slack:
+            yield "outside the video", instance + (f", which is {duration:g} s long" if duration is not None else "")
+    if classes is not None:
+        unknown = Counter(label for _, _, label, _ in recording.segments if label not in classes)
+        for label, count in unknown.items():
+            yield "unknown label", f"{label!r} ({count} instance{'s' if count > 1 else ''}) is none of the classes"
+
+
+def _counts(problems: Sequence[Problem]) -> str:
+    return ", ".join(f"{count} x {kind}" for kind, count in Counter(p.kind for p in problems).most_common())

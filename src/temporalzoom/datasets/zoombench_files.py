@@ -1,0 +1,49 @@
+"""ZoomBench as files: the JSON, the feature folder and the configuration that own data would have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from rich.console import Console
+from rich.progress import track
+
+from temporalzoom.atomic import replacing
+from temporalzoom.config import ZoomBenchConfig
+from temporalzoom.datasets.annotations import Annotations, Recording, write_annotations
+from temporalzoom.datasets.samples import Split
+from temporalzoom.datasets.zoombench import make_zoombench
+from temporalzoom.signals.feature_files import write_features
+
+
+def split_annotations(split: Split, subset: str) -> Annotations:
+    """The annotations of a split, as a file would hold them."""
+    recordings = {s.name: Recording(s.name, subset, s.duration, s.grid.fps, s.segments) for s in split.samples}
+    return Annotations(recordings, split.classes)
+
+
+def write_zoombench(folder: Path, bench: ZoomBenchConfig, seed: int = 0, console: Console | None = None) -> Path:
+    """Write `annotations.json`, `features/*.npy` and `config.yaml`; returns the path of the last."""
+    console = console or Console(stderr=True)
+    recordings: dict[str, Recording] = {}
+    classes: tuple[str, ...] = ()
+    for subset in ("train", "test"):
+        split = make_zoombench(bench, seed, subset)
+        classes = split.classes
+        recordings |= split_annotations(split, subset).recordings
+        for sample in track(
+            split.samples, f"writing {subset}", console=console, transient=True, disable=not console.is_terminal
+        ):
+            write_features(folder / "features" / f"{sample.name}.npy", sample.features)
+    write_annotations(folder / "annotations.json", Annotations(recordings, classes))
+    data = {
+        "source": "folder",
+        "annotations": "annotations.json",
+        "features": "features",
+        "stride": bench.stride,
+        "window": bench.window,
+    }
+    with replacing(folder / "config.yaml") as file:
+        file.write(f"# tzoom train {folder / 'config.yaml'} --out runs/{folder.name}\n")
+        yaml.safe_dump({"data": data}, file, sort_keys=False)
+    return folder / "config.yaml"

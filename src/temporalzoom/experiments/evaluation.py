@@ -1,0 +1,73 @@
+"""Scores of a trained run on its test subset."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+
+from temporalzoom.datasets.samples import Split
+from temporalzoom.inference.localizer import Localizer
+from temporalzoom.metrics import BoundaryErrors, DetectionResult, boundary_errors, evaluate_detections
+from temporalzoom.segments import Segments
+
+DEFAULT_THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Predictions of one system on one split, and how good they are."""
+
+    predictions: dict[str, Segments]
+    detection: DetectionResult
+    boundaries: BoundaryErrors
+    seconds: float
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers, ready for JSON."""
+        return {
+            **detection_summary(self.detection),
+            "boundary_error_frames": self.boundaries.mean,
+            "median_boundary_error_frames": self.boundaries.median,
+            "localization_seconds": self.seconds,
+        }
+
+
+def detection_summary(result: DetectionResult) -> dict[str, Any]:
+    return {"mAP": {f"{t:g}": value for t, value in result.mAP.items()}, "average": result.average}
+
+
+def localize_split(localizer: Localizer, split: Split, console: Console | None = None) -> dict[str, Segments]:
+    """Everything found in each sample, down to the lowest score, with a progress bar."""
+    console = console or Console(stderr=True)
+    samples = track(split.samples, "localizing", console=console, transient=True, disable=not console.is_terminal)
+    return localizer.localize_samples(samples)
+
+
+def evaluate_split(
+    localizer: Localizer, split: Split, thresholds: Sequence[float] = DEFAULT_THRESHOLDS, console: Console | None = None
+) -> Evaluation:
+    began = time.perf_counter()
+    predictions = localize_split(localizer, split, console)
+    seconds = time.perf_counter() - began
+    return Evaluation(
+        predictions,
+        evaluate_detections(split.truth(), predictions, thresholds),
+        boundary_errors(split.truth(), predictions, frames_per_second(split)),
+        seconds,
+    )
+
+
+def evaluate_run(
+    run: str | Path, split: Split, thresholds: Sequence[float] = DEFAULT_THRESHOLDS, console: Console | None = None
+) -> Evaluation:
+    return evaluate_split(Localizer.load(run), split, thresholds, console)
+
+
+def frames_per_second(split: Split) -> Mapping[str, float]:
+    return {sample.name: sample.grid.fps for sample in split.samples}

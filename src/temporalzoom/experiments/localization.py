@@ -1,0 +1,67 @@
+"""`tzoom localize`: feature files in, segments out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+
+from temporalzoom.errors import InputError
+from temporalzoom.inference.localizer import Localizer
+from temporalzoom.segments import Segments
+from temporalzoom.signals.feature_files import SUFFIXES, read_features
+
+
+def localize_files(
+    paths: Sequence[Path],
+    model: Path,
+    *,
+    threshold: float | None = None,
+    top: int | None = None,
+    stride: float | None = None,
+    window: float | None = None,
+    fps: float | None = None,
+    console: Console | None = None,
+) -> dict[str, Segments]:
+    """Segments of each feature file, by the file's name without its suffix. Folders stand for all files in them."""
+    console = console or Console(stderr=True)
+    files = _feature_files(paths)
+    localizer = Localizer.load(model)
+    changes = {
+        name: value for name, value in (("stride", stride), ("window", window), ("fps", fps)) if value is not None
+    }
+    try:
+        grid = replace(localizer.grid, **changes)
+    except ValueError as error:
+        raise InputError(f"--{error}") from None
+    results: dict[str, Segments] = {}
+    for file in track(files, "localizing", console=console, transient=True, disable=not console.is_terminal):
+        try:
+            results[file.stem] = localizer(read_features(file), grid=grid, threshold=threshold, top=top)
+        except InputError as error:
+            message = str(error)
+            raise InputError(message if message.startswith(str(file)) else f"{file}: {message}") from None
+    return results
+
+
+def _feature_files(paths: Sequence[Path]) -> list[Path]:
+    files: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
+            if not inside:
+                raise InputError(f"{path}: no feature file in this folder ({' '.join(SUFFIXES)})")
+            files += inside
+        elif path.is_file():
+            files.append(path)
+        else:
+            raise InputError(f"{path}: no such file or folder")
+    names: dict[str, Path] = {}
+    for file in files:
+        if file.stem in names:
+            raise InputError(f"{file} and {names[file.stem]}: two files for the same recording")
+        names[file.stem] = file
+    return files

@@ -1,0 +1,111 @@
+"""`tzoom eval`: a model on its test subset, or a prediction file against an annotation file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from temporalzoom.datasets.annotations import read_annotations, read_predictions
+from temporalzoom.datasets.sources import load_data
+from temporalzoom.errors import InputError
+from temporalzoom.experiments.evaluation import detection_summary, frames_per_second, localize_split
+from temporalzoom.exports import write_segments
+from temporalzoom.inference.localizer import Localizer
+from temporalzoom.metrics import (
+    BoundaryErrors,
+    DetectionResult,
+    boundary_errors,
+    evaluate_detections,
+    per_class_table,
+    per_length_table,
+)
+from temporalzoom.segments import Segments
+from temporalzoom.training.checkpoint import find_checkpoint, read_info
+
+
+@dataclass(frozen=True)
+class Score:
+    """What `tzoom eval` found out."""
+
+    truth: dict[str, Segments]
+    predictions: dict[str, Segments]
+    protocol: str
+    detection: DetectionResult
+    boundaries: BoundaryErrors | None  # None where frames per second are not known
+    skipped: tuple[str, ...] = ()
+
+    def summary(self) -> dict[str, Any]:
+        summary = {**detection_summary(self.detection), "protocol": self.protocol}
+        if self.boundaries is not None:
+            summary["boundary_error_frames"] = self.boundaries.mean
+        return summary
+
+    def tables(self) -> list[Table]:
+        tables = [
+            per_class_table(self.detection),
+            per_length_table(self.truth, self.predictions, self.detection.thresholds),
+        ]
+        if self.boundaries is not None:
+            errors = self.boundaries
+            table = Table(title="Boundary error of found instances (frames)", title_justify="left")
+            for column in ("mean", "median", "95 %", "found", "missed"):
+                table.add_column(column, justify="right")
+            values = (f"{v:.2f}" for v in (errors.mean, errors.median, errors.percentile_95))
+            table.add_row(*values, str(len(errors.start)), str(errors.unmatched))
+            tables.append(table)
+        return tables
+
+
+def score_file(
+    predictions: Path, truth: Path, thresholds: Sequence[float], protocol: str, subset: str | None = None
+) -> Score:
+    """Any detector's prediction file against an annotation file."""
+    annotations = read_annotations(truth)
+    if subset is not None:
+        annotations = annotations.subset(subset)
+    found = read_predictions(predictions)
+    rates = {name: recording.fps for name, recording in annotations.recordings.items()}
+    known = {name: fps for name, fps in rates.items() if fps}
+    result = _detect(annotations.truth(), found, thresholds, protocol, annotations.ambiguous())
+    boundaries = boundary_errors(annotations.truth(), found, known) if len(known) == len(rates) else None
+    return Score(annotations.truth(), found, protocol, result, boundaries)
+
+
+def score_model(
+    model: Path,
+    thresholds: Sequence[float],
+    protocol: str,
+    *,
+    allow_missing: bool = False,
+    out: Path | None = None,
+    console: Console | None = None,
+) -> Score:
+    """A trained model on the test subset of its configuration."""
+    config = read_info(find_checkpoint(model)).config
+    data = load_data(config.data, config.seed, train=False, allow_missing=allow_missing)
+    if data.test is None:
+        raise InputError(f"data.test_subset: no recording of {config.data.test_subset!r} is left to score")
+    predictions = localize_split(Localizer.load(model), data.test, console)
+    if out is not None:
+        write_segments(out, predictions)
+    truth = data.test.truth()
+    result = _detect(truth, predictions, thresholds, protocol, None)
+    boundaries = boundary_errors(truth, predictions, frames_per_second(data.test))
+    return Score(truth, predictions, protocol, result, boundaries, data.skipped)
+
+
+def _detect(
+    truth: dict[str, Segments],
+    predictions: dict[str, Segments],
+    thresholds: Sequence[float],
+    protocol: str,
+    ambiguous: dict[str, Segments] | None,
+) -> DetectionResult:
+    if protocol not in ("anet", "th14"):
+        raise InputError(f"--protocol {protocol!r}: expected anet or th14")
+    return evaluate_detections(truth, predictions, thresholds, protocol, ambiguous)

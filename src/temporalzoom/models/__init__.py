@@ -1,0 +1,7 @@
+"""Networks only: features (B, T, F) and a mask (B, T) in, raw `Outputs` in grid units out."""
+
+from temporalzoom.models.heads import Outputs
+from temporalzoom.models.registry import build_model, model_families, register
+from temporalzoom.models.uniform import Uniform
+
+__all__ = ["Outputs", "Uniform", "build_model", "model_families", "register"]

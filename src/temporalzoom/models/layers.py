@@ -1,0 +1,116 @@
+"""The parts every encoder is made of: token layout, projection, transformer layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from temporalzoom.models.attention import AttentionLayout, SelfAttention, global_layout, local_layout
+
+# With global attention, tokens farther apart than this are all equally far to the distance bias.
+GLOBAL_REACH = 64
+
+
+@dataclass(frozen=True)
+class TokenLayout:
+    """Where the tokens of a batch sit in time; computed once and shared by all layers.
+
+    previous, following: (B, T, 1) floats, 1 where the neighbouring entry is valid and exactly one position away.
+    """
+
+    attention: AttentionLayout
+    previous: Tensor
+    following: Tensor
+
+    @classmethod
+    def build(cls, mask: Tensor, window: int | None, positions: Tensor | None = None) -> TokenLayout:
+        """mask: (B, T) valid tokens; window: reach of attention, None = global; positions: (B, T) ascending, for packed
+        sequences, default 0..T-1."""
+        contiguous = positions is None
+        if positions is None:
+            positions = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
+        adjacent = (positions[:, 1:] - positions[:, :-1] == 1) & mask[:, 1:] & mask[:, :-1]
+        if window is None:
+            attention = global_layout(positions, mask, GLOBAL_REACH)
+        else:
+            attention = local_layout(positions, mask, window, contiguous)
+        previous = F.pad(adjacent, (1, 0)).unsqueeze(-1).float()
+        following = F.pad(adjacent, (0, 1)).unsqueeze(-1).float()
+        return cls(attention, previous, following)
+
+
+class NeighbourMix(nn.Module):
+    """Depthwise convolution over the previous, own and following *position*: (B, T, D) -> (B, T, D).
+
+    A neighbour that is padding, or was dropped from a packed sequence, counts as zero, so that packed and dense
+    execution agree. Written as three products because no convolution kernel knows about gaps.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.taps = nn.Parameter(torch.zeros(3, width))
+        with torch.no_grad():
+            self.taps[1] = 1.0
+            self.taps[0].normal_(std=0.1)
+            self.taps[2].normal_(std=0.1)
+
+    def forward(self, tokens: Tensor, layout: TokenLayout) -> Tensor:
+        previous = F.pad(tokens[:, :-1], (0, 0, 1, 0)) * layout.previous
+        following = F.pad(tokens[:, 1:], (0, 0, 0, 1)) * layout.following
+        return previous * self.taps[0] + tokens * self.taps[1] + following * self.taps[2]
+
+
+class Projection(nn.Module):
+    """Features to tokens: masked convolutions of size 3 with layer norm and GELU. (B, T, F) -> (B, T, D)."""
+
+    def __init__(self, input_width: int, width: int, layers: int = 2) -> None:
+        super().__init__()
+        widths = [input_width] + [width] * layers
+        self.convolutions = nn.ModuleList(nn.Conv1d(before, after, 3, padding=1) for before, after in pairwise(widths))
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers))
+
+    def forward(self, features: Tensor, mask: Tensor) -> Tensor:
+        """features: (B, T, F), mask: (B, T). Padding is zeroed before each convolution: it never leaks in."""
+        tokens, valid = features, mask.unsqueeze(-1)
+        for convolution, norm in zip(self.convolutions, self.norms, strict=True):
+            tokens = convolution((tokens * valid).transpose(1, 2)).transpose(1, 2)
+            tokens = F.gelu(norm(tokens))
+        return tokens * valid
+
+
+class TransformerLayer(nn.Module):
+    """Pre-norm layer: depthwise convolution, self-attention, feed-forward. (B, T, D) -> (B, T, D)."""
+
+    def __init__(self, width: int, heads: int, window: int | None, dropout: float = 0.0, expansion: int = 4) -> None:
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(width)
+        self.mix = NeighbourMix(width)
+        self.attention = SelfAttention(width, heads, window or GLOBAL_REACH)
+        self.feed_forward_norm = nn.LayerNorm(width)
+        self.feed_forward = nn.Sequential(
+            nn.Linear(width, expansion * width), nn.GELU(), nn.Linear(expansion * width, width)
+        )
+        # On the residual branches only: dropout inside attention would rule out fused kernels.
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, tokens: Tensor, layout: TokenLayout) -> Tensor:
+        mixed = self.mix(self.attention_norm(tokens), layout)
+        tokens = tokens + self.dropout(self.attention(mixed, layout.attention))
+        return tokens + self.dropout(self.feed_forward(self.feed_forward_norm(tokens)))
+
+
+class Encoder(nn.Module):
+    """A stack of transformer layers. (B, T, D) -> (B, T, D)."""
+
+    def __init__(self, width: int, heads: int, depth: int, window: int | None, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(TransformerLayer(width, heads, window, dropout) for _ in range(depth))
+
+    def forward(self, tokens: Tensor, layout: TokenLayout) -> Tensor:
+        for layer in self.layers:
+            tokens = layer(tokens, layout)
+        return tokens

@@ -1,0 +1,49 @@
+"""`uniform-L`: the same L transformer layers at every position. What adaptive depth is measured against."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from temporalzoom.models.heads import Heads, Outputs
+from temporalzoom.models.layers import Encoder, Projection, TokenLayout
+from temporalzoom.models.registry import register
+
+
+class Uniform(nn.Module):
+    """Projection, `depth` transformer layers, heads."""
+
+    def __init__(
+        self,
+        input_width: int,
+        classes: int,
+        *,
+        depth: int,
+        width: int = 128,
+        heads: int = 4,
+        window: int | None = 9,
+        dropout: float = 0.1,
+        distance_channels: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.window = window
+        self.projection = Projection(input_width, width)
+        self.encoder = Encoder(width, heads, depth, window, dropout)
+        self.heads = Heads(width, classes, distance_channels)
+
+    def forward(self, features: Tensor, mask: Tensor) -> Outputs:
+        """features: (B, T, F), mask: (B, T) -> Outputs."""
+        layout = TokenLayout.build(mask, self.window)
+        return self.heads(self.encoder(self.projection(features, mask), layout))
+
+    @property
+    def receptive_field(self) -> int | None:
+        """How many positions to either side can influence an output; None = all (global attention)."""
+        if self.window is None:
+            return None
+        return len(self.projection.convolutions) + len(self.encoder.layers) * (self.window + 1)
+
+
+@register("uniform")
+def build_uniform(depth: int | None, input_width: int, classes: int, **options: object) -> Uniform:
+    """`uniform-6` and so on; the number is the depth."""
+    return Uniform(input_width, classes, depth=6 if depth is None else depth, **options)  # type: ignore[arg-type]

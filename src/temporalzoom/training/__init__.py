@@ -1,0 +1,5 @@
+"""Losses, assignment, the loop, checkpoints."""
+
+from temporalzoom.training.loop import TrainingInterrupted, train
+
+__all__ = ["TrainingInterrupted", "train"]

@@ -1,0 +1,57 @@
+"""Which position answers for which instance."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from temporalzoom.training.losses import interval_giou
+
+
+def assign_center(starts: Tensor, ends: Tensor, length: int, radius: float = 1.5, fraction: float = 0.0) -> Tensor:
+    """Positions near an instance's centre, and inside it, answer for it; the shortest instance wins.
+
+    Near: within `radius` positions, or within `fraction` of the instance's length. In a feature pyramid the radius counts
+    strides of a level, and long instances belong to coarse levels; at a single scale, the fraction stands for that.
+    starts, ends: (N,) in grid units -> (T,) index of the instance, -1 = background. An instance too short to hold a
+    position gets the nearest one, so that none is ever lost.
+    """
+    nobody = torch.full((length,), -1, dtype=torch.long)
+    if len(starts) == 0:
+        return nobody
+    positions = torch.arange(length, dtype=starts.dtype)[:, None]
+    centres = (starts + ends) / 2
+    reach = (fraction * (ends - starts)).clamp(min=radius)
+    inside = (positions >= starts) & (positions <= ends) & ((positions - centres).abs() <= reach)
+    nearest = centres.round().clamp(0, length - 1).long()
+    inside[nearest, torch.arange(len(starts))] = True
+    durations = torch.where(inside, (ends - starts)[None, :], torch.inf)
+    shortest, instance = durations.min(dim=1)
+    return torch.where(shortest.isfinite(), instance, nobody)
+
+
+@torch.no_grad()
+def assign_hungarian(
+    logits: Tensor, offsets: Tensor, mask: Tensor, starts: Tensor, ends: Tensor, labels: Tensor
+) -> Tensor:
+    """One-to-one assignment of least total cost (class, L1, GIoU), as in DETR.
+
+    logits: (T, C), offsets: (T, 2), mask: (T,), starts, ends, labels: (N,) -> (T,) index of the
+    instance, -1 = background.
+    """
+    length = len(mask)
+    matches = torch.full((length,), -1, dtype=torch.long)
+    valid = mask.nonzero().squeeze(1)
+    if len(starts) == 0 or len(valid) == 0:
+        return matches
+    positions = torch.arange(length, dtype=offsets.dtype)[valid]
+    predicted_starts, predicted_ends = positions - offsets[valid, 0], positions + offsets[valid, 1]
+    durations = (ends - starts).clamp(min=1.0)
+    l1 = (predicted_starts[:, None] - starts).abs() + (predicted_ends[:, None] - ends).abs()
+    giou = interval_giou(predicted_starts[:, None], predicted_ends[:, None], starts[None], ends[None])
+    cost = -logits[valid][:, labels].sigmoid() + l1 / durations - giou
+    rows, columns = linear_sum_assignment(np.nan_to_num(cost.double().numpy(), posinf=1e6, neginf=-1e6))
+    matches[valid[torch.as_tensor(rows)]] = torch.as_tensor(columns)
+    return matches

@@ -1,0 +1,93 @@
+"""Crops of samples, padded into batches. Which crops a step sees depends on (seed, step) only: that is what makes a
+resumed run identical to an uninterrupted one, with no generator state to store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from temporalzoom.bdr import distance_targets, distance_weights
+from temporalzoom.config import BDRConfig
+from temporalzoom.datasets.samples import Sample, Split
+
+# An instance of which less than this share is inside the crop is not asked for: what is left of it may be anything.
+MIN_VISIBLE = 0.5
+
+
+@dataclass
+class Batch:
+    """features: (B, T, F); mask: (B, T); instances per sequence in grid units: starts, ends (N,), labels (N,) integers;
+    distances and distance_weights: (B, T, K), None without BDR."""
+
+    features: Tensor
+    mask: Tensor
+    starts: list[Tensor]
+    ends: list[Tensor]
+    labels: list[Tensor]
+    distances: Tensor | None = None
+    distance_weights: Tensor | None = None
+
+
+def make_batch(
+    samples: Sequence[Sample], first: Sequence[int], length: int, classes: Sequence[str], bdr: BDRConfig
+) -> Batch:
+    """`length` positions of each sample from `first` on, padded to the longest."""
+    pieces = [sample.features[start : start + length] for sample, start in zip(samples, first, strict=True)]
+    longest = max(len(piece) for piece in pieces)
+    features = torch.zeros(len(pieces), longest, pieces[0].shape[1])
+    mask = torch.zeros(len(pieces), longest, dtype=torch.bool)
+    batch = Batch(features, mask, [], [], [])
+    fields: list[Tensor] = []
+    weights: list[Tensor] = []
+    for row, (sample, start, piece) in enumerate(zip(samples, first, pieces, strict=True)):
+        features[row, : len(piece)] = torch.from_numpy(np.ascontiguousarray(piece))
+        mask[row, : len(piece)] = True
+        starts, ends = sample.grid.to_grid(sample.segments.starts), sample.grid.to_grid(sample.segments.ends)
+        labels = np.array([classes.index(label) for label in sample.segments.labels], np.int64)
+        last = start + len(piece) - 1
+        shown_starts, shown_ends = np.maximum(starts, start), np.minimum(ends, last)
+        keep = (shown_ends - shown_starts) >= MIN_VISIBLE * (ends - starts)
+        batch.starts.append(torch.from_numpy(shown_starts[keep] - start).float())
+        batch.ends.append(torch.from_numpy(shown_ends[keep] - start).float())
+        batch.labels.append(torch.from_numpy(labels[keep]))
+        if bdr.enabled:
+            # From all boundaries of the recording, so that a crop sees the true field ...
+            where: dict[str, Any] = {"channels": bdr.channels, "radius": bdr.radius, "first": float(start)}
+            sharp = distance_targets(starts, ends, longest, **where)
+            field = (
+                distance_targets(starts, ends, longest, smoothing=bdr.smoothing, **where) if bdr.smoothing else sharp
+            )
+            weight = distance_weights(starts, ends, longest, far_weight=bdr.far_weight, **where)
+            # ... but nobody can measure the distance to a boundary that the crop does not show.
+            nearest = torch.arange(longest)[:, None] - sharp
+            far = sharp.abs() >= (bdr.radius or torch.inf)
+            weight = weight * (far | ((nearest >= 0) & (nearest <= last - start)))
+            fields.append(field)
+            weights.append(weight)
+    if bdr.enabled:
+        batch.distances, batch.distance_weights = torch.stack(fields), torch.stack(weights)
+    return batch
+
+
+@lru_cache(maxsize=4)
+def _epoch_order(seed: int, epoch: int, size: int) -> NDArray[np.intp]:
+    return np.random.default_rng([seed, 1, epoch]).permutation(size)
+
+
+def training_batch(split: Split, seed: int, step: int, batch_size: int, length: int, bdr: BDRConfig) -> Batch:
+    """The batch of one step: samples in a new random order each epoch, a random crop of each."""
+    random = np.random.default_rng([seed, 2, step])
+    samples, first = [], []
+    for index in range(step * batch_size, (step + 1) * batch_size):
+        epoch, place = divmod(index, len(split.samples))
+        sample = split.samples[_epoch_order(seed, epoch, len(split.samples))[place]]
+        samples.append(sample)
+        first.append(int(random.integers(max(len(sample) - length, 0) + 1)))
+    return make_batch(samples, first, length, split.classes, bdr)

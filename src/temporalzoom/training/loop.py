@@ -1,0 +1,170 @@
+"""The training loop."""
+
+from __future__ import annotations
+
+import copy
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from torch import Tensor, nn
+
+from temporalzoom.config import Config, dump_config
+from temporalzoom.datasets.samples import Split
+from temporalzoom.errors import InputError
+from temporalzoom.training.batches import training_batch
+from temporalzoom.training.checkpoint import (
+    CheckpointInfo,
+    list_checkpoints,
+    load_optimizer,
+    load_weights,
+    read_info,
+    save_checkpoint,
+)
+from temporalzoom.training.denormals import denormals_as_zero
+from temporalzoom.training.metrics_log import MetricsLog
+from temporalzoom.training.network import model_from_config
+from temporalzoom.training.objective import objective
+from temporalzoom.training.optimizer import build_optimizer, learning_rate, update_average
+from temporalzoom.training.progress import TrainingProgress
+
+
+class TrainingInterrupted(Exception):
+    """Training was stopped by Ctrl-C (or a termination signal) after saving a checkpoint."""
+
+    def __init__(self, checkpoint: Path, step: int) -> None:
+        super().__init__(f"stopped at step {step}; saved {checkpoint}")
+        self.checkpoint, self.step = checkpoint, step
+
+
+@denormals_as_zero()
+def train(config: Config, split: Split, run: Path, *, resume: bool = False, console: Console | None = None) -> Path:
+    """Train on `split` and leave everything in the folder `run`. Returns the last checkpoint.
+
+    The same config, data and thread count give the same weights, bit for bit, however often the run was interrupted
+    and resumed: batches and dropout depend on (seed, step) only.
+    """
+    options = config.training
+    torch.manual_seed(config.seed)
+    model = model_from_config(config, split.input_width, len(split.classes))
+    average = copy.deepcopy(model).requires_grad_(False)
+    optimizer = build_optimizer(model, options)
+    step = _prepare_run(config, run, resume)
+    if step:
+        checkpoint = list_checkpoints(run)[-1]
+        load_weights(checkpoint, model, "weights")
+        load_weights(checkpoint, average, "average")
+        load_optimizer(checkpoint, model, optimizer)
+
+    def save() -> Path:
+        info = CheckpointInfo(step, config, split.classes, split.input_width, split.samples[0].grid)
+        return save_checkpoint(run, info, model, average, optimizer, options.keep_checkpoints)
+
+    log = MetricsLog(run, from_step=step)
+    model.train()
+    began = time.monotonic()
+    with _interruptible() as interrupted, TrainingProgress(config.model.name, step, options.steps, console) as progress:
+        while step < options.steps:
+            torch.manual_seed(_dropout_seed(config.seed, step))
+            terms, norm = _step(model, optimizer, split, config, step)
+            update_average(average, model, step, options.ema_decay)
+            step += 1
+            progress.update(step, terms)
+            if step % options.log_every == 0 or step == options.steps:
+                rate = learning_rate(step - 1, options)
+                seconds = time.monotonic() - began
+                log.write(step, terms | {"gradient_norm": norm, "learning_rate": rate, "seconds": round(seconds, 3)})
+            if interrupted.is_set():
+                log.close()
+                raise TrainingInterrupted(save(), step)
+            if step % options.checkpoint_every == 0 and step < options.steps:
+                save()
+    log.close()
+    return save()
+
+
+def _step(
+    model: nn.Module, optimizer: torch.optim.Optimizer, split: Split, config: Config, step: int
+) -> tuple[dict[str, float], float]:
+    """One optimizer step over `accumulate` batches. Returns the loss terms and the gradient norm."""
+    options = config.training
+    optimizer.zero_grad(set_to_none=True)
+    sums: dict[str, Tensor] = {}
+    for part in range(options.accumulate):
+        index = step * options.accumulate + part
+        batch = training_batch(split, config.seed, index, options.batch_size, options.length, config.bdr)
+        with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
+            outputs = model(batch.features, batch.mask)
+        terms = objective(outputs.map(Tensor.float), batch, options, config.bdr)
+        loss = torch.stack(list(terms.values())).sum() / options.accumulate
+        loss.backward()
+        for name, value in {"loss": loss * options.accumulate, **terms}.items():
+            sums[name] = sums.get(name, torch.zeros(())) + value.detach() / options.accumulate
+    values = {name: float(value) for name, value in sums.items()}
+    norm = float(nn.utils.clip_grad_norm_(model.parameters(), options.clip_norm))
+    if not torch.isfinite(torch.tensor([values["loss"], norm])).all():
+        listed = ", ".join(f"{name} {value:.3g}" for name, value in values.items())
+        raise InputError(f"training diverged at step {step + 1} ({listed}): lower training.learning_rate")
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate(step, options)
+    optimizer.step()
+    return values, norm
+
+
+def _prepare_run(config: Config, run: Path, resume: bool) -> int:
+    """Make the run folder, or check that it can be resumed. Returns the step to go on from."""
+    stored = run / "config.yaml"
+    checkpoints = list_checkpoints(run)
+    if not resume:
+        if checkpoints:
+            raise InputError(f"{run}: holds a trained run already; add --resume to go on, or choose another --out")
+        run.mkdir(parents=True, exist_ok=True)
+        stored.write_text(dump_config(config), encoding="utf-8")
+        return 0
+    if not checkpoints:
+        raise InputError(f"{run}: nothing to resume, it holds no checkpoint")
+    before, now = _flat(read_info(checkpoints[-1]).config.model_dump()), _flat(config.model_dump())
+    changed = [key for key in now if now[key] != before.get(key)]
+    if changed:
+        key = changed[0]
+        raise InputError(
+            f"{run}: cannot resume with another configuration: {key} was {before.get(key)!r}, now {now[key]!r}"
+        )
+    return read_info(checkpoints[-1]).step
+
+
+def _flat(tree: dict, prefix: str = "") -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for key, value in tree.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return flat
+
+
+def _dropout_seed(seed: int, step: int) -> int:
+    return (seed * 1_000_003 + step) % 2**63
+
+
+@contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """Ctrl-C sets the event, and the loop stops after its step; a second Ctrl-C stops at once."""
+    event = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield event  # only the main thread may handle signals
+        return
+
+    def stop(number: int, frame: object) -> None:
+        if event.is_set():
+            raise KeyboardInterrupt
+        event.set()
+
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield event
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -1,0 +1,38 @@
+"""Detection losses: pure functions of tensors. The distance loss lives in `bdr`."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def focal_loss(logits: Tensor, targets: Tensor, alpha: float = 0.25, gamma: float = 2.0) -> Tensor:
+    """Sigmoid focal loss, element by element. logits, targets: (...), targets in [0, 1] -> (...).
+
+    alpha weighs positives against negatives; alpha < 0 switches that weighting off. gamma = 0 is cross-entropy.
+    """
+    cross_entropy = F.binary_cross_entropy_with_logits(logits, targets, reduction="none")
+    probability = torch.sigmoid(logits)
+    miss = probability * (1 - targets) + (1 - probability) * targets
+    miss = miss.clamp(min=torch.finfo(miss.dtype).tiny)  # at zero, a gamma below 1 has no slope
+    loss = cross_entropy * miss**gamma
+    return loss if alpha < 0 else loss * (alpha * targets + (1 - alpha) * (1 - targets))
+
+
+def interval_giou(starts: Tensor, ends: Tensor, true_starts: Tensor, true_ends: Tensor) -> Tensor:
+    """Generalised IoU of intervals, element by element, in (-1, 1]. All (...) with ends >= starts."""
+    overlap = (torch.minimum(ends, true_ends) - torch.maximum(starts, true_starts)).clamp(min=0)
+    union = (ends - starts) + (true_ends - true_starts) - overlap
+    hull = torch.maximum(ends, true_ends) - torch.minimum(starts, true_starts)
+    tiny = torch.finfo(starts.dtype).eps
+    return overlap / union.clamp(min=tiny) - (hull - union) / hull.clamp(min=tiny)
+
+
+def gaussian_nll(error: Tensor, log_variance: Tensor, limit: float = 8.0) -> Tensor:
+    """Negative log-likelihood of a Gaussian error, element by element; teaches `log_variance` how large errors are.
+
+    The error is detached: it is the other losses that make it small.
+    """
+    log_variance = log_variance.clamp(-limit, limit)
+    return 0.5 * (error.detach().square() * torch.exp(-log_variance) + log_variance)
