@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -65,8 +66,8 @@ def train(
     try:
         checkpoint = run_training(settings, data.train, out, resume=resume, console=notes)
     except TrainingInterrupted as stop:
-        again = [a for a in sys.argv[1:] if a != "--resume"]
-        notes.print(f"{stop}\ngo on with: tzoom {' '.join(again)} --resume", highlight=False, soft_wrap=True)
+        again = shlex.join([a for a in sys.argv[1:] if a != "--resume"])
+        notes.print(f"{stop}\ngo on with: tzoom {again} --resume", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(130) from None
     screen.print(f"saved {checkpoint}", highlight=False, soft_wrap=True)
     if data.test is not None:

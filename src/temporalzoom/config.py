@@ -100,9 +100,9 @@ class BDRConfig(Section):
 
     enabled: bool = True
     channels: Literal["start_end", "joint"] = "start_end"
-    radius: Positive | None = 16.0  # grid units; null: the paper's literal, unclipped form
+    radius: Annotated[float, Field(ge=1)] | None = 16.0  # grid units; null: the paper's literal, unclipped form
     smoothing: NotNegative = 0.0  # grid units
-    far_weight: Share = 0.1
+    far_weight: Share = 0.05
     alpha: NotNegative = 0.1
     weight: NotNegative = 1.0
     variance_weight: NotNegative = 0.1
@@ -140,13 +140,13 @@ class InferenceConfig(Section):
     sigma: Positive = 0.5
     tiou_threshold: Share = 0.5
     max_segments: Count = 200
-    refine: Literal["none", "snap", "newton", "fuse"] = "newton"
+    refine: Literal["none", "snap", "newton", "fuse"] = "fuse"
     max_move: Share = 0.3
     max_length: Count = 2304  # longer sequences are cut into overlapping windows
 
 
 class Config(Section):
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
     bdr: BDRConfig = BDRConfig()

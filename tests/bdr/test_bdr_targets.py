@@ -76,10 +76,10 @@ def test_without_boundaries_the_field_is_constant_and_finite():
     assert (distance_targets([], [], 7, radius=None, smoothing=2.0) == -7.0).all()
 
 
-def test_weights_fall_beyond_the_radius_and_vanish_where_no_distance_exists():
+def test_weights_fall_with_the_distance_and_vanish_where_no_distance_exists():
     weights = distance_weights([10.0], [], 30, radius=4.0, far_weight=0.25)
-    inside = (torch.arange(30) - 10).abs() <= 4
-    torch.testing.assert_close(weights[:, 0], torch.where(inside, 1.0, 0.25))
+    torch.testing.assert_close(weights[8:14, 0], torch.tensor([0.5, 0.75, 1.0, 0.75, 0.5, 0.25]))
+    assert (weights[:8, 0] == 0.25).all() and (weights[14:, 0] == 0.25).all()
     assert (weights[:, 1] == 0.25).all()
     unclipped = distance_weights([10.0], [], 30, radius=None)
     assert (unclipped[:, 0] == 1).all() and (unclipped[:, 1] == 0).all()

@@ -26,7 +26,9 @@ class DistanceHead(nn.Module):
         widths = [width] + [hidden or width] * (layers - 1)
         body: list[nn.Module] = []
         for before, after in pairwise(widths):
-            body += [nn.Linear(before, after), nn.ReLU()]
+            hidden_layer = nn.Linear(before, after)
+            nn.init.xavier_uniform_(hidden_layer.weight)
+            body += [hidden_layer, nn.ReLU()]
         self.body = nn.Sequential(*body)
         self.last = nn.Linear(widths[-1], channels * (2 if variance else 1))
         nn.init.normal_(self.last.weight, std=0.01)

@@ -13,6 +13,8 @@ RefinementMode = Literal["none", "snap", "newton", "fuse"]
 
 # Noise lets a predicted field fall a little; a change of the nearest boundary lets it fall by at least 1.
 _JUMP = -0.5
+# A Newton step that ends where the field is farther from zero than this has not found a boundary.
+_ARRIVED = 0.5
 
 
 def refine_segments(
@@ -77,12 +79,12 @@ def _nearest_boundary(field: Floats, positions: Floats) -> Floats:
 
 
 def _newton(field: Floats, positions: Floats, steps: int) -> Floats:
-    """Zeros of the field (T,) near the positions (N,); NaN for an empty field."""
+    """Zeros of the field (T,) near the positions (N,); NaN where the steps do not arrive at one."""
     if not field.size:
         return np.full_like(positions, np.nan)
     for _ in range(steps):
         positions = positions - _read(field, positions)
-    return positions
+    return np.where(np.abs(_read(field, positions)) <= _ARRIVED, positions, np.nan)
 
 
 def _read(field: Floats, positions: Floats) -> Floats:

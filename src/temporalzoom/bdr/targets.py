@@ -65,14 +65,17 @@ def distance_weights(
 ) -> Tensor:
     """How much each position counts in the loss: `(length, K)`. Arguments as in `distance_targets`.
 
-    1 where `|d| <= radius`, `far_weight` beyond (no local feature tells which boundary is nearer there) and where there
-    is no boundary at all. With `radius=None`: 1 everywhere, and 0 where there is no boundary, as no distance exists.
+    `1 - |d| / radius`, and at least `far_weight`: what is read off the field is where it crosses zero, and far away no
+    local feature tells which boundary is nearer. `far_weight` where there is no boundary at all. With `radius=None`: 1
+    everywhere, and 0 where there is no boundary, as no distance exists.
     """
     weights = []
     for boundaries in _boundary_sets(starts, ends, channels):
         distance, _ = _nearest(boundaries, length, first)
-        near = distance.isfinite() if radius is None else distance.abs() <= radius
-        weights.append(torch.where(near, 1.0, 0.0 if radius is None else far_weight))
+        if radius is None:
+            weights.append(distance.isfinite().double())
+        else:
+            weights.append((1 - distance.abs() / radius).clamp(min=far_weight))
     return torch.stack(weights, -1).to(device=device, dtype=dtype or torch.get_default_dtype())
 
 

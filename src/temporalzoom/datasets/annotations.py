@@ -30,11 +30,15 @@ class Recording:
 
 @dataclass(frozen=True)
 class Annotations:
-    """Recordings by name, and the classes in the order of their indices."""
+    """Recordings by name, and the classes in the order of their indices.
+
+    declared: the classes are the file's own list, not what was gathered from the labels.
+    """
 
     recordings: dict[str, Recording]
     classes: tuple[str, ...]
     extra: Mapping[str, Any] = field(default_factory=dict)
+    declared: bool = field(default=False, compare=False)
 
     def subset(self, name: str) -> Annotations:
         """The recordings of one subset, upper and lower case alike. All classes stay, so that indices do not move."""
@@ -73,7 +77,7 @@ def read_annotations(path: str | Path) -> Annotations:
     if not isinstance(declared, list) or not all(isinstance(c, str) and c for c in declared):
         raise InputError(f"{path}: 'classes' must be a list of names, got {short(declared)}")
     classes = tuple(c for c in dict.fromkeys(declared) if c.casefold() != AMBIGUOUS.casefold())
-    return Annotations(recordings, classes, extra)
+    return Annotations(recordings, classes, extra, declared=True)
 
 
 def write_annotations(path: str | Path, annotations: Annotations) -> None:

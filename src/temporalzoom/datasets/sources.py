@@ -56,15 +56,16 @@ def check_folder(
 def chosen_annotations(
     data: DataConfig, *, train: bool = True, test: bool = True
 ) -> tuple[Annotations, tuple[str, ...]]:
-    """The recordings of the wanted subsets, and the classes: those of the training subset, in the file's order."""
+    """The recordings of the wanted subsets, and the classes in the file's order: all that it declares, or, where it has
+    no such list, those that the training subset has."""
     if data.annotations is None:
         raise InputError("data.annotations: the annotation file (JSON) is needed")
     everything = read_annotations(data.annotations)
     training = everything.subset(data.train_subset)
     present = {(recording.subset or "").casefold() for recording in everything.recordings.values()}
     seen = {str(label) for recording in training.recordings.values() for label in recording.segments.labels}
-    classes = tuple(label for label in everything.classes if label in seen)
-    if not classes:
+    classes = tuple(label for label in everything.classes if everything.declared or label in seen)
+    if not seen:
         raise InputError(f"{data.annotations}: subset {data.train_subset!r} holds no annotated instance to learn from")
     recordings: dict[str, Recording] = {}
     if train:

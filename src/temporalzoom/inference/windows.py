@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from temporalzoom.models import Outputs
-from temporalzoom.training.denormals import denormals_as_zero
+from temporalzoom.models.denormals import denormals_as_zero
 
 
 def plan_windows(length: int, window: int, margin: int) -> Iterator[tuple[int, int, int, int]]:
@@ -40,7 +40,7 @@ def run_network(model: nn.Module, features: NDArray[np.float32], window: int) ->
     margin = window // 4 if field is None else field
     parts: list[Outputs] = []
     for first, last, keep_first, keep_last in plan_windows(len(features), window, margin):
-        piece = torch.from_numpy(np.ascontiguousarray(features[first:last], np.float32))[None]
+        piece = torch.tensor(np.ascontiguousarray(features[first:last], np.float32))[None]
         mask = torch.ones(1, last - first, dtype=torch.bool)
         outputs: Outputs = model(piece, mask)
         parts.append(outputs.map(lambda x: x[0, keep_first - first : keep_last - first]))  # noqa: B023

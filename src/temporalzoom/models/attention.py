@@ -23,7 +23,7 @@ class AttentionLayout:
     """Which keys a query may see and how far away they are; computed once per batch, shared by all layers.
 
     Local: allowed (B, N, 1, block, keys) and distance (B or 1, N or 1, block, keys) for N blocks of queries, where
-    keys = block + 2 * window. Global: allowed (B, 1, T, T), distance (1, T, T), window None.
+    keys = block + 2 * window. Global: allowed (B, 1, T, T), distance (B, T, T), window None.
     distance: key position minus query position, clipped to +-reach and shifted to 0 .. 2 * reach.
     """
 

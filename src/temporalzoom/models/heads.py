@@ -43,7 +43,9 @@ def mlp(width: int, bias: list[float], layers: int = 3) -> nn.Sequential:
     """`layers` linear layers with GELU between them; outputs, one per bias, start near the given biases."""
     parts: list[nn.Module] = []
     for _ in range(layers - 1):
-        parts += [nn.Linear(width, width), nn.GELU()]
+        hidden = nn.Linear(width, width)
+        nn.init.xavier_uniform_(hidden.weight)
+        parts += [hidden, nn.GELU()]
     last = nn.Linear(width, len(bias))
     nn.init.normal_(last.weight, std=0.01)
     with torch.no_grad():

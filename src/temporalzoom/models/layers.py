@@ -55,8 +55,8 @@ class NeighbourMix(nn.Module):
         self.taps = nn.Parameter(torch.zeros(3, width))
         with torch.no_grad():
             self.taps[1] = 1.0
-            self.taps[0].normal_(std=0.1)
-            self.taps[2].normal_(std=0.1)
+            self.taps[0].normal_(std=0.4)
+            self.taps[2].normal_(std=0.4)
 
     def forward(self, tokens: Tensor, layout: TokenLayout) -> Tensor:
         previous = F.pad(tokens[:, :-1], (0, 0, 1, 0)) * layout.previous
@@ -96,6 +96,10 @@ class TransformerLayer(nn.Module):
         )
         # On the residual branches only: dropout inside attention would rule out fused kernels.
         self.dropout = nn.Dropout(dropout)
+        for module in self.modules():
+            if isinstance(module, nn.Linear):  # PyTorch's own start is timid: branches that whisper are learned late
+                nn.init.xavier_uniform_(module.weight)
+                nn.init.zeros_(module.bias)
 
     def forward(self, tokens: Tensor, layout: TokenLayout) -> Tensor:
         mixed = self.mix(self.attention_norm(tokens), layout)
@@ -106,9 +110,11 @@ class TransformerLayer(nn.Module):
 class Encoder(nn.Module):
     """A stack of transformer layers. (B, T, D) -> (B, T, D)."""
 
-    def __init__(self, width: int, heads: int, depth: int, window: int | None, dropout: float = 0.0) -> None:
+    def __init__(
+        self, width: int, heads: int, depth: int, window: int | None, dropout: float = 0.0, expansion: int = 4
+    ) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(TransformerLayer(width, heads, window, dropout) for _ in range(depth))
+        self.layers = nn.ModuleList(TransformerLayer(width, heads, window, dropout, expansion) for _ in range(depth))
 
     def forward(self, tokens: Tensor, layout: TokenLayout) -> Tensor:
         for layer in self.layers:

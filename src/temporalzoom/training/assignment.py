@@ -13,10 +13,10 @@ from temporalzoom.training.losses import interval_giou
 def assign_center(starts: Tensor, ends: Tensor, length: int, radius: float = 1.5, fraction: float = 0.0) -> Tensor:
     """Positions near an instance's centre, and inside it, answer for it; the shortest instance wins.
 
-    Near: within `radius` positions, or within `fraction` of the instance's length. In a feature pyramid the radius counts
+    Near: within `radius` positions, or within `fraction` of the instance's length. In a pyramid the radius counts the
     strides of a level, and long instances belong to coarse levels; at a single scale, the fraction stands for that.
     starts, ends: (N,) in grid units -> (T,) index of the instance, -1 = background. An instance too short to hold a
-    position gets the nearest one, so that none is ever lost.
+    position gets the nearest one.
     """
     nobody = torch.full((length,), -1, dtype=torch.long)
     if len(starts) == 0:

@@ -47,12 +47,16 @@ def make_batch(
     fields: list[Tensor] = []
     weights: list[Tensor] = []
     for row, (sample, start, piece) in enumerate(zip(samples, first, pieces, strict=True)):
-        features[row, : len(piece)] = torch.from_numpy(np.ascontiguousarray(piece))
+        features[row, : len(piece)] = torch.tensor(np.ascontiguousarray(piece))
         mask[row, : len(piece)] = True
         starts, ends = sample.grid.to_grid(sample.segments.starts), sample.grid.to_grid(sample.segments.ends)
         labels = np.array([classes.index(label) for label in sample.segments.labels], np.int64)
         last = start + len(piece) - 1
-        shown_starts, shown_ends = np.maximum(starts, start), np.minimum(ends, last)
+        # What the crop shows. At the edges of the recording nothing was cut off: an action may start before the middle
+        # of the first window.
+        low = start if start > 0 else -np.inf
+        high = last if last < len(sample) - 1 else np.inf
+        shown_starts, shown_ends = np.maximum(starts, low), np.minimum(ends, high)
         keep = (shown_ends - shown_starts) >= MIN_VISIBLE * (ends - starts)
         batch.starts.append(torch.from_numpy(shown_starts[keep] - start).float())
         batch.ends.append(torch.from_numpy(shown_ends[keep] - start).float())
@@ -66,9 +70,9 @@ def make_batch(
             )
             weight = distance_weights(starts, ends, longest, far_weight=bdr.far_weight, **where)
             # ... but nobody can measure the distance to a boundary that the crop does not show.
-            nearest = torch.arange(longest)[:, None] - sharp
+            nearest = start + torch.arange(longest)[:, None] - sharp
             far = sharp.abs() >= (bdr.radius or torch.inf)
-            weight = weight * (far | ((nearest >= 0) & (nearest <= last - start)))
+            weight = weight * (far | ((nearest >= low) & (nearest <= high)))
             fields.append(field)
             weights.append(weight)
     if bdr.enabled:

@@ -47,6 +47,20 @@ def save_checkpoint(
 ) -> Path:
     """Write everything beside the goal, then rename: a crash at any moment leaves only whole checkpoints."""
     folder = checkpoint_folder(run, info.step)
+    try:
+        _write(folder, info, model, average, optimizer)
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{folder}: cannot be written ({error})") from None
+    for old in list_checkpoints(run)[:-keep]:
+        shutil.rmtree(old)
+    for draft in folder.parent.glob("*.tmp"):
+        shutil.rmtree(draft, ignore_errors=True)
+    return folder
+
+
+def _write(
+    folder: Path, info: CheckpointInfo, model: nn.Module, average: nn.Module, optimizer: torch.optim.Optimizer
+) -> None:
     draft = folder.with_suffix(".tmp")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
@@ -67,9 +81,6 @@ def save_checkpoint(
             os.fsync(handle.fileno())
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(draft, folder)
-    for old in list_checkpoints(run)[:-keep]:
-        shutil.rmtree(old)
-    return folder
 
 
 def find_checkpoint(path: Path) -> Path:

@@ -7,16 +7,18 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import torch
 from rich.console import Console
 from torch import Tensor, nn
 
+from temporalzoom.atomic import replacing
 from temporalzoom.config import Config, dump_config
 from temporalzoom.datasets.samples import Split
 from temporalzoom.errors import InputError
+from temporalzoom.models.denormals import denormals_as_zero
 from temporalzoom.training.batches import training_batch
 from temporalzoom.training.checkpoint import (
     CheckpointInfo,
@@ -26,7 +28,6 @@ from temporalzoom.training.checkpoint import (
     read_info,
     save_checkpoint,
 )
-from temporalzoom.training.denormals import denormals_as_zero
 from temporalzoom.training.metrics_log import MetricsLog
 from temporalzoom.training.network import model_from_config
 from temporalzoom.training.objective import objective
@@ -65,10 +66,13 @@ def train(config: Config, split: Split, run: Path, *, resume: bool = False, cons
         info = CheckpointInfo(step, config, split.classes, split.input_width, split.samples[0].grid)
         return save_checkpoint(run, info, model, average, optimizer, options.keep_checkpoints)
 
-    log = MetricsLog(run, from_step=step)
     model.train()
     began = time.monotonic()
-    with _interruptible() as interrupted, TrainingProgress(config.model.name, step, options.steps, console) as progress:
+    with (
+        closing(MetricsLog(run, from_step=step)) as log,
+        _interruptible() as interrupted,
+        TrainingProgress(config.model.name, step, options.steps, console) as progress,
+    ):
         while step < options.steps:
             torch.manual_seed(_dropout_seed(config.seed, step))
             terms, norm = _step(model, optimizer, split, config, step)
@@ -80,12 +84,10 @@ def train(config: Config, split: Split, run: Path, *, resume: bool = False, cons
                 seconds = time.monotonic() - began
                 log.write(step, terms | {"gradient_norm": norm, "learning_rate": rate, "seconds": round(seconds, 3)})
             if interrupted.is_set():
-                log.close()
                 raise TrainingInterrupted(save(), step)
             if step % options.checkpoint_every == 0 and step < options.steps:
                 save()
-    log.close()
-    return save()
+        return save()
 
 
 def _step(
@@ -118,13 +120,12 @@ def _step(
 
 def _prepare_run(config: Config, run: Path, resume: bool) -> int:
     """Make the run folder, or check that it can be resumed. Returns the step to go on from."""
-    stored = run / "config.yaml"
     checkpoints = list_checkpoints(run)
     if not resume:
         if checkpoints:
             raise InputError(f"{run}: holds a trained run already; add --resume to go on, or choose another --out")
-        run.mkdir(parents=True, exist_ok=True)
-        stored.write_text(dump_config(config), encoding="utf-8")
+        with replacing(run / "config.yaml") as file:
+            file.write(dump_config(config))
         return 0
     if not checkpoints:
         raise InputError(f"{run}: nothing to resume, it holds no checkpoint")

@@ -39,11 +39,11 @@ def detection_terms(outputs: Outputs, batch: Batch, training: TrainingConfig) ->
     sequence, position = (matches >= 0).nonzero(as_tuple=True)
     offset = torch.tensor([0, *(len(s) for s in batch.starts)]).cumsum(0)[:-1]
     instance = matches[sequence, position] + offset[sequence]
-    starts, ends, labels = (torch.cat(column) for column in (batch.starts, batch.ends, batch.labels))
+    starts, ends = torch.cat(batch.starts), torch.cat(batch.ends)
     positives = max(len(instance), 1)
 
     targets = torch.zeros_like(outputs.logits)
-    targets[sequence, position, labels[instance]] = 1.0
+    targets[sequence, position] = _label_sets(batch, outputs.logits.shape[-1])[instance]
     focal = focal_loss(outputs.logits, targets, training.focal_alpha, training.focal_gamma)
     terms = {"class": (focal * batch.mask.unsqueeze(-1)).sum() / positives}
 
@@ -58,6 +58,15 @@ def detection_terms(outputs: Outputs, batch: Batch, training: TrainingConfig) ->
     spread = gaussian_nll(offsets - true_offsets, outputs.offset_log_variance[sequence, position])
     terms["box_variance"] = training.box_variance_weight * spread.mean(-1).sum() / positives
     return terms
+
+
+def _label_sets(batch: Batch, classes: int) -> Tensor:
+    """(N, C): the labels of each instance and of those with exactly its times (a dive off a cliff is two classes)."""
+    sets = []
+    for starts, ends, labels in zip(batch.starts, batch.ends, batch.labels, strict=True):
+        same = (starts[:, None] == starts) & (ends[:, None] == ends)
+        sets.append((same.float() @ F.one_hot(labels, classes).float()).clamp(max=1.0))
+    return torch.cat(sets)
 
 
 def distance_terms(outputs: Outputs, batch: Batch, bdr: BDRConfig) -> dict[str, Tensor]:

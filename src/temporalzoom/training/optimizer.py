@@ -11,10 +11,10 @@ from temporalzoom.config import TrainingConfig
 
 
 def build_optimizer(model: nn.Module, training: TrainingConfig) -> torch.optim.AdamW:
-    """Weight decay on matrices only: none on norms, biases and other vectors."""
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    decayed = [p for p in parameters if p.ndim > 1]
-    plain = [p for p in parameters if p.ndim <= 1]
+    """Weight decay on the matrices of linear layers and convolutions only: none on norms and biases of any kind."""
+    parameters = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    decayed = [p for name, p in parameters if name.endswith("weight") and p.ndim > 1]
+    plain = [p for name, p in parameters if not (name.endswith("weight") and p.ndim > 1)]
     groups = [{"params": decayed, "weight_decay": training.weight_decay}, {"params": plain, "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=training.learning_rate, betas=(0.9, 0.95))
 
