@@ -53,6 +53,14 @@ def tennis(tmp_path, monkeypatch) -> Path:
     found = {"match9": [{"label": "serve", "segment": [2.1, 3.4], "score": 0.9}]}
     (tmp_path / "P.json").write_text(json.dumps({"results": found}))
     (tmp_path / "T.json").write_text(json.dumps({"database": {"match9": database["match9"]}}))
+    (tmp_path / "configs").mkdir()
+    for path in (REPOSITORY / "configs").glob("*.yaml"):
+        settings = yaml.safe_load(path.read_text())
+        if settings["data"]["source"] == "zoombench":
+            settings["data"]["zoombench"] = {"sequences": 4, "test_sequences": 2, "length": 96}
+        settings["model"].update(FASTER["model"])
+        settings["training"].update(FASTER["training"])
+        (tmp_path / "configs" / path.name).write_text(yaml.safe_dump(settings))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

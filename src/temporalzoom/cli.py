@@ -26,6 +26,9 @@ app.add_typer(data_app, name="data")
 screen = Console()
 notes = Console(stderr=True)
 
+Budget = Annotated[
+    float | None, typer.Option(min=0, max=1, help="Share of positions that may go deep (tzn); default: as trained")
+]
 Overrides = Annotated[list[str] | None, typer.Argument(help="Overrides of single settings: section.key=value")]
 
 
@@ -86,6 +89,7 @@ def evaluate(
     subset: Annotated[str | None, typer.Option(help="Only this subset of --truth")] = None,
     protocol: Annotated[str, typer.Option(help="anet (ActivityNet toolkit) or th14 (THUMOS14 toolkit)")] = "anet",
     tiou: Annotated[str, typer.Option(help="tIoU thresholds, comma-separated")] = "0.3,0.4,0.5,0.6,0.7",
+    budget: Budget = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write the model's predictions (.json, .csv, .vtt)")] = None,
     allow_missing: Annotated[
@@ -108,7 +112,9 @@ def evaluate(
         assert model is not None
         if truth is not None or subset is not None:
             raise InputError("--truth and --subset go with --predictions; a --model is scored on its own test subset")
-        score = score_model(model, thresholds, protocol, allow_missing=allow_missing, out=out, console=notes)
+        score = score_model(
+            model, thresholds, protocol, budget=budget, allow_missing=allow_missing, out=out, console=notes
+        )
     _report_skipped(score.skipped)
     if as_json:
         print(json.dumps(score.summary(), indent=1))
@@ -122,6 +128,7 @@ def localize(
     features: Annotated[list[Path], typer.Argument(help="Feature files (.npy .npz .pt .h5) or folders of them")],
     model: Annotated[Path, typer.Option(help="Run or checkpoint folder")],
     out: Annotated[Path | None, typer.Option(help="Write here: .json, .csv or .vtt")] = None,
+    budget: Budget = None,
     threshold: Annotated[
         float | None, typer.Option(min=0, max=1, help="Lowest score; default: the model's setting")
     ] = None,
@@ -137,7 +144,15 @@ def localize(
     from temporalzoom.exports import write_segments
 
     results = localize_files(
-        features, model, threshold=threshold, top=top, stride=stride, window=window, fps=fps, console=notes
+        features,
+        model,
+        budget=budget,
+        threshold=threshold,
+        top=top,
+        stride=stride,
+        window=window,
+        fps=fps,
+        console=notes,
     )
     if out is not None:
         for path in write_segments(out, results):
@@ -145,6 +160,49 @@ def localize(
         return
     for name, segments in results.items():
         screen.print(segments.sort("start").table(title=f"{name}: {len(segments)} segments", limit=100))
+
+
+@app.command(
+    epilog="Examples: tzoom cost configs/zoombench.yaml model.name=tzn   |   "
+    "tzoom cost --model runs/zoom --baseline-model runs/uniform --json"
+)
+def cost(
+    config: Annotated[
+        str | None, typer.Argument(help="Configuration file (YAML) of a network with random weights; or use --model")
+    ] = None,
+    overrides: Overrides = None,
+    model: Annotated[Path | None, typer.Option(help="Run or checkpoint folder instead of CONFIG")] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="Configuration file to compare with; default: uniform-6, all else equal")
+    ] = None,
+    baseline_model: Annotated[Path | None, typer.Option(help="Run or checkpoint folder to compare with")] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of both")] = 1,
+    repeats: Annotated[int, typer.Option(min=1, help="Rounds of timing; each runs both")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables")] = False,
+) -> None:
+    """Measure FLOPs, time and memory of two networks side by side, on recordings of the test subset."""
+    from temporalzoom.experiments.cost import compare_cost
+    from temporalzoom.experiments.cost_tables import cost_notes, cost_tables
+
+    changes = list(overrides or ())
+    if config is not None and model is not None and "=" in config:  # with --model there are overrides only
+        changes, config = [config, *changes], None
+    result = compare_cost(
+        None if config is None else Path(config),
+        changes,
+        model=model,
+        baseline=baseline,
+        baseline_model=baseline_model,
+        threads_used=threads,
+        repeats=repeats,
+    )
+    for note in cost_notes(result):
+        notes.print(note, markup=False, highlight=False, soft_wrap=True)
+    if as_json:
+        print(json.dumps(result.summary(), indent=1))
+        return
+    for table in cost_tables(result):
+        screen.print(table)
 
 
 @data_app.command("check", epilog="Example: tzoom data check configs/mine.yaml")

@@ -95,6 +95,39 @@ class ModelConfig(Section):
     dropout: Share = 0.1
 
 
+class TZNConfig(Section):
+    """Adaptive depth of the model `tzn`; the other models take no notice."""
+
+    shallow_layers: Count = 2
+    deep_layers: Count = 7
+    deep_window: Count = 32  # reach of the deep path's attention in positions; few tokens, so it may look far
+    expansion: Count = 2  # of the feed-forward layers
+    zoom: Annotated[int, Field(ge=0)] = 4  # an active token sees the projected features of so many neighbours
+    combine: Literal["residual", "logits", "features", "layers"] = "residual"
+    normalize_logits: bool = False
+    depth: bool = True
+    uncertainty: bool = True
+    pruning: bool = True
+    keep: Share = 0.8
+    protect_frames: NotNegative = 12.0
+    hysteresis: Literal["none", "hold", "deadzone"] = "hold"
+    band: Share = 0.05
+    tau_min: Share | None = None  # null: the threshold that lets `share` of the positions pass, learned in training
+    share: Share = 0.15
+    warmup: Annotated[int, Field(ge=0)] = 200
+    explore: Share = 0.1
+    budget: Share | None = None
+    execution: Literal["sparse", "dense"] = "sparse"
+    checkpoint_deep: bool = False
+    supervision: Literal["value", "penalty"] = "value"
+    shallow_weight: NotNegative = 0.5
+    deep_weight: NotNegative = 0.5
+    depth_weight: NotNegative = 0.5  # supervision: value
+    compute_weight: NotNegative = 0.05  # supervision: penalty, the paper's lambda_c
+    prune_weight: NotNegative = 0.01
+    uncertainty_weight: NotNegative = 0.1
+
+
 class BDRConfig(Section):
     """Boundary Distance Regression: the field, its loss."""
 
@@ -149,6 +182,7 @@ class Config(Section):
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
+    tzn: TZNConfig = TZNConfig()
     bdr: BDRConfig = BDRConfig()
     training: TrainingConfig = TrainingConfig()
     inference: InferenceConfig = InferenceConfig()

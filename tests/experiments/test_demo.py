@@ -33,19 +33,29 @@ def out(tmp_path_factory) -> Path:
 
 def test_results_hold_every_system_and_threshold(out):
     results = json.loads((out / "results.json").read_text())
-    assert set(results["systems"]) == {"uniform-6", "uniform-6+bdr"}
+    assert set(results["systems"]) == {"uniform-6", "uniform-6+bdr", "tzn"}
     for scores in results["systems"].values():
         assert set(scores["mAP"]) == {"0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9"}
         shown = [scores["mAP"][t] for t in ("0.3", "0.4", "0.5", "0.6", "0.7")]
         assert scores["average_mAP"] == pytest.approx(sum(shown) / 5)
         assert {"boundary_error_frames", "training_seconds", "localization_seconds"} <= set(scores)
+        assert scores["flops"] == sum(scores["flops_by_part"].values()) > 0
+        assert scores["latency_ms"] > 0 and scores["parameters"] > 1000
     assert set(results["refinement"]) == {"none", "snap", "newton", "fuse"}
 
 
 def test_the_report_is_one_file_that_shows_everything(out):
     page = (out / "report.html").read_text()
     assert "http://" not in page and "https://" not in page
-    for words in ("Scores", "truth above", "distance fields", "Precision over recall", "uniform-6+bdr", "<svg"):
+    for words in (
+        "Scores",
+        "truth above",
+        "distance fields",
+        "Precision over recall",
+        "uniform-6+bdr",
+        "Where depth is spent",
+        "<svg",
+    ):
         assert words in page, words
 
 
@@ -67,5 +77,6 @@ def test_a_result_table_has_a_row_per_system(out):
     assert "uniform-6+bdr" in text and "@0.9" in text
 
 
-def test_the_config_file_is_the_recipe_of_the_demo():
-    assert load_config(REPOSITORY / "configs" / "zoombench.yaml") == demo.demo_config("uniform-6+bdr")
+@pytest.mark.parametrize(("file", "system"), [("zoombench.yaml", "uniform-6+bdr"), ("zoombench_tzn.yaml", "tzn")])
+def test_the_config_files_are_the_recipes_of_the_demo(file, system):
+    assert load_config(REPOSITORY / "configs" / file) == demo.demo_config(system)

@@ -78,7 +78,7 @@ def test_windows_with_the_receptive_field_as_margin_equal_one_pass(length, windo
 def test_windows_narrower_than_the_receptive_field_still_cover_everything(length):
     outputs = run_network(MODEL, features_of(length), window=2 * MODEL.receptive_field)
     assert outputs.logits.shape == (length, 3) and outputs.distances.shape == (length, 2)
-    assert all(tensor.isfinite().all() for tensor in vars(outputs).values())
+    assert all(tensor.isfinite().all() for tensor in vars(outputs).values() if tensor is not None)
     inner = slice(0, 3)  # the first window begins where the sequence does
     expected = one_pass(MODEL, features_of(length)).map(lambda x: x[inner])
     assert_same(outputs.map(lambda x: x[inner]), expected)

@@ -20,7 +20,11 @@ def apply(module, tokens, mask):
     """A layer of any kind on (B, T, WIDTH)."""
     if isinstance(module, Projection | Uniform):
         result = module(tokens, mask)
-        return torch.cat([x for x in vars(result).values()], -1) if isinstance(module, Uniform) else result
+        return (
+            torch.cat([x for x in vars(result).values() if x is not None], -1)
+            if isinstance(module, Uniform)
+            else result
+        )
     return module(tokens, TokenLayout.build(mask, WINDOW))
 
 

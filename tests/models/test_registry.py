@@ -47,7 +47,7 @@ def test_a_registered_builder_gets_depth_and_options(own_registry):
     assert "probe" in model_families()
     assert build_model("probe-4", 7, 5, width=3) == (4, 7, 5, {"width": 3})
     assert build_model("probe", 7, 5) == (None, 7, 5, {})
-    with pytest.raises(InputError, match="probe-N, uniform-N"):
+    with pytest.raises(InputError, match="probe-N, tzn-N, uniform-N"):
         build_model("prob-4", 7, 5)
 
 

@@ -5,7 +5,7 @@ import torch
 from temporalzoom.config import TrainingConfig
 from temporalzoom.models import Outputs
 from temporalzoom.training.batches import Batch
-from temporalzoom.training.objective import detection_terms
+from temporalzoom.training.objective import assign, detection_terms
 
 
 def class_loss(logits: torch.Tensor) -> float:
@@ -17,7 +17,7 @@ def class_loss(logits: torch.Tensor) -> float:
         [torch.tensor([0, 2])],
     )
     outputs = Outputs(logits, torch.full((1, 9, 2), 2.0), torch.zeros(1, 9, 2))
-    return float(detection_terms(outputs, batch, TrainingConfig())["class"])
+    return float(detection_terms(outputs, assign(outputs, batch, TrainingConfig()), batch, TrainingConfig())["class"])
 
 
 def test_both_labels_of_one_place_are_positive():

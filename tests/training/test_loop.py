@@ -184,11 +184,11 @@ def test_an_accumulated_step_is_the_mean_of_its_batches(tmp_path, monkeypatch, t
     assert seen == [0, 1, 2, 3, 4, 5]
 
     torch.manual_seed(config.seed)
-    model = model_from_config(config, 8, 2).train()
+    model = model_from_config(config, 8, 2, 4.0).train()
     losses = []
     for step in range(3):
         batch = original(tiny_split, config.seed, step, 2, 50, config.bdr)
-        losses.append(sum(objective(model(batch.features, batch.mask), batch, config.training, config.bdr).values()))
+        losses.append(sum(objective(model(batch.features, batch.mask), batch, config).values()))
     mean = torch.stack(losses).mean()
     mean.backward()
     norm = torch.cat([p.grad.flatten() for p in model.parameters()]).norm()
@@ -385,7 +385,7 @@ def test_the_average_is_what_a_checkpoint_offers_for_use(tmp_path, tiny_config, 
 
 def test_no_weight_decay_on_norms_and_biases(tiny_config):
     config = tiny_config("training.weight_decay=0.1")
-    model = model_from_config(config, 8, 2)
+    model = model_from_config(config, 8, 2, 4.0)
     optimizer = build_optimizer(model, config.training)
     decay = {id(p): group["weight_decay"] for group in optimizer.param_groups for p in group["params"]}
     assert len(decay) == len(list(model.parameters()))

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_filter1d
 from scipy.signal import lfilter
 from scipy.special import ndtr
@@ -75,9 +75,9 @@ def make_zoombench(bench: ZoomBenchConfig, seed: int = 0, subset: str = "train")
     return Split(samples, zoombench_classes(bench))
 
 
-def sharpness_kind(widths: NDArray[np.float64]) -> NDArray[np.intp]:
+def sharpness_kind(widths: ArrayLike) -> NDArray[np.intp]:
     """Index into SHARPNESS_KINDS for kappa in frames."""
-    return np.searchsorted([2.0, 4.0], widths, side="right")
+    return np.asarray(np.searchsorted([2.0, 4.0], np.asarray(widths), side="right"))
 
 
 def _make_sequence(

@@ -19,6 +19,7 @@ def localize_files(
     paths: Sequence[Path],
     model: Path,
     *,
+    budget: float | None = None,
     threshold: float | None = None,
     top: int | None = None,
     stride: float | None = None,
@@ -29,7 +30,7 @@ def localize_files(
     """Segments of each feature file, by the file's name without its suffix. Folders stand for all files in them."""
     console = console or Console(stderr=True)
     files = _feature_files(paths)
-    localizer = Localizer.load(model)
+    localizer = Localizer.load(model, budget)
     changes = {
         name: value for name, value in (("stride", stride), ("window", window), ("fps", fps)) if value is not None
     }

@@ -81,6 +81,7 @@ def score_model(
     thresholds: Sequence[float],
     protocol: str,
     *,
+    budget: float | None = None,
     allow_missing: bool = False,
     out: Path | None = None,
     console: Console | None = None,
@@ -90,7 +91,7 @@ def score_model(
     data = load_data(config.data, config.seed, train=False, allow_missing=allow_missing)
     if data.test is None:
         raise InputError(f"data.test_subset: no recording of {config.data.test_subset!r} is left to score")
-    predictions = localize_split(Localizer.load(model), data.test, console)
+    predictions = localize_split(Localizer.load(model, budget), data.test, console)
     if out is not None:
         write_segments(out, predictions)
     truth = data.test.truth()

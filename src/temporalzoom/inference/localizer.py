@@ -34,11 +34,19 @@ class Localizer:
         self.input_width: int | None = None
 
     @classmethod
-    def load(cls, path: str | Path) -> Localizer:
-        """From a run folder (its latest checkpoint) or from a checkpoint folder."""
+    def load(cls, path: str | Path, budget: float | None = None) -> Localizer:
+        """From a run folder (its latest checkpoint) or from a checkpoint folder.
+
+        budget: for a model with adaptive depth, the share of positions that may go deep; None: as it was trained.
+        """
         checkpoint = find_checkpoint(Path(path))
         info = read_info(checkpoint)
-        model = model_from_config(info.config, info.input_width, len(info.classes))
+        config = info.config
+        if budget is not None:
+            if not config.model.name.startswith("tzn"):
+                raise InputError(f"budget: {config.model.name} has no adaptive depth; only tzn has")
+            config = config.model_copy(update={"tzn": config.tzn.model_copy(update={"budget": budget})})
+        model = model_from_config(config, info.input_width, len(info.classes), info.grid.stride)
         load_weights(checkpoint, model)
         localizer = cls(model, info.classes, info.grid, info.config.inference)
         localizer.input_width = info.input_width

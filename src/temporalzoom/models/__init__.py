@@ -1,7 +1,8 @@
 """Networks only: features (B, T, F) and a mask (B, T) in, raw `Outputs` in grid units out."""
 
-from temporalzoom.models.heads import Outputs
+from temporalzoom.models.outputs import Depth, Outputs
 from temporalzoom.models.registry import build_model, model_families, register
+from temporalzoom.models.tzn import TemporalZoom
 from temporalzoom.models.uniform import Uniform
 
-__all__ = ["Outputs", "Uniform", "build_model", "model_families", "register"]
+__all__ = ["Depth", "Outputs", "TemporalZoom", "Uniform", "build_model", "model_families", "register"]

@@ -52,10 +52,11 @@ def local_layout(positions: Tensor, mask: Tensor, window: int, contiguous: bool 
     return AttentionLayout(allowed.unsqueeze(2), difference.clamp(-window, window) + window, window)
 
 
-def global_layout(positions: Tensor, mask: Tensor, reach: int) -> AttentionLayout:
-    """Every valid token sees every valid token. positions, mask: (B, T)."""
+def global_layout(positions: Tensor, mask: Tensor, reach: int, limit: int | None = None) -> AttentionLayout:
+    """Every valid token sees every valid token, up to `limit` positions away. positions, mask: (B, T)."""
     difference = positions[:, None, :] - positions[:, :, None]
-    allowed = mask[:, None, :] | torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
+    allowed = mask[:, None, :] if limit is None else mask[:, None, :] & (difference.abs() <= limit)
+    allowed = allowed | torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
     return AttentionLayout(allowed.unsqueeze(1), difference.clamp(-reach, reach) + reach, None)
 
 

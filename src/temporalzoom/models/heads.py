@@ -3,50 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from temporalzoom.bdr import DistanceHead
-
-
-@dataclass
-class Outputs:
-    """Raw outputs of a detector, in grid units, one row per position.
-
-    logits: (B, T, C); offsets: (B, T, 2), distances from the position back to the start and on to the end, >= 0;
-    offset_log_variance: (B, T, 2); distances and distance_log_variance: (B, T, K), None without BDR.
-    """
-
-    logits: Tensor
-    offsets: Tensor
-    offset_log_variance: Tensor
-    distances: Tensor | None = None
-    distance_log_variance: Tensor | None = None
-
-    def map(self, function: Callable[[Tensor], Tensor]) -> Outputs:
-        """The same outputs with `function` applied to every tensor."""
-        columns = {name: None if tensor is None else function(tensor) for name, tensor in vars(self).items()}
-        return Outputs(**columns)  # type: ignore[arg-type]
-
-    @classmethod
-    def concatenate(cls, parts: Sequence[Outputs]) -> Outputs:
-        """Along the first dimension, tensor by tensor."""
-        columns = {name: [getattr(part, name) for part in parts] for name in vars(parts[0])}
-        joined = {name: None if column[0] is None else torch.cat(column) for name, column in columns.items()}
-        return cls(**joined)  # type: ignore[arg-type]
+from temporalzoom.models.outputs import Outputs
 
 
 def mlp(width: int, bias: list[float], layers: int = 3) -> nn.Sequential:
     """`layers` linear layers with GELU between them; outputs, one per bias, start near the given biases."""
     parts: list[nn.Module] = []
-    for _ in range(layers - 1):
-        hidden = nn.Linear(width, width)
+    hidden_width = width // 2  # a full-width head at every position would cost a sixth of a transformer layer each
+    for before in [width, *[hidden_width] * (layers - 2)]:
+        hidden = nn.Linear(before, hidden_width)
         nn.init.xavier_uniform_(hidden.weight)
         parts += [hidden, nn.GELU()]
-    last = nn.Linear(width, len(bias))
+    last = nn.Linear(hidden_width, len(bias))
     nn.init.normal_(last.weight, std=0.01)
     with torch.no_grad():
         last.bias.copy_(torch.tensor(bias))
@@ -63,7 +36,7 @@ class Heads(nn.Module):
         # Lengths span two orders of magnitude: the box head predicts the logarithm of the offsets, from about 7
         # positions on, and the logarithm of their variance, from "off by several positions" on.
         self.box = mlp(width, [2.0, 2.0, 4.0, 4.0])
-        self.distance = DistanceHead(width, distance_channels, variance=True) if distance_channels else None
+        self.distance = DistanceHead(width, distance_channels, width // 2, variance=True) if distance_channels else None
 
     def forward(self, tokens: Tensor) -> Outputs:
         tokens = self.norm(tokens)

@@ -27,15 +27,17 @@ class TokenLayout:
     following: Tensor
 
     @classmethod
-    def build(cls, mask: Tensor, window: int | None, positions: Tensor | None = None) -> TokenLayout:
-        """mask: (B, T) valid tokens; window: reach of attention, None = global; positions: (B, T) ascending, for packed
-        sequences, default 0..T-1."""
+    def build(
+        cls, mask: Tensor, window: int | None, positions: Tensor | None = None, limit: int | None = None
+    ) -> TokenLayout:
+        """mask: (B, T) valid tokens; window: reach of attention, None = global; for packed sequences: positions (B, T),
+        ascending, default 0..T-1, and limit, how far apart two tokens of the same sequence can be."""
         contiguous = positions is None
         if positions is None:
             positions = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
         adjacent = (positions[:, 1:] - positions[:, :-1] == 1) & mask[:, 1:] & mask[:, :-1]
         if window is None:
-            attention = global_layout(positions, mask, GLOBAL_REACH)
+            attention = global_layout(positions, mask, GLOBAL_REACH, limit)
         else:
             attention = local_layout(positions, mask, window, contiguous)
         previous = F.pad(adjacent, (1, 0)).unsqueeze(-1).float()

@@ -52,7 +52,7 @@ def train(config: Config, split: Split, run: Path, *, resume: bool = False, cons
     """
     options = config.training
     torch.manual_seed(config.seed)
-    model = model_from_config(config, split.input_width, len(split.classes))
+    model = model_from_config(config, split.input_width, len(split.classes), split.samples[0].grid.stride)
     average = copy.deepcopy(model).requires_grad_(False)
     optimizer = build_optimizer(model, options)
     step = _prepare_run(config, run, resume)
@@ -102,7 +102,7 @@ def _step(
         batch = training_batch(split, config.seed, index, options.batch_size, options.length, config.bdr)
         with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
             outputs = model(batch.features, batch.mask)
-        terms = objective(outputs.map(Tensor.float), batch, options, config.bdr)
+        terms = objective(outputs.map(_as_float), batch, config, step / options.steps)
         loss = torch.stack(list(terms.values())).sum() / options.accumulate
         loss.backward()
         for name, value in {"loss": loss * options.accumulate, **terms}.items():
@@ -116,6 +116,11 @@ def _step(
         group["lr"] = learning_rate(step, options)
     optimizer.step()
     return values, norm
+
+
+def _as_float(tensor: Tensor) -> Tensor:
+    """Half precision becomes float32; masks stay masks."""
+    return tensor.float() if tensor.is_floating_point() else tensor
 
 
 def _prepare_run(config: Config, run: Path, resume: bool) -> int:

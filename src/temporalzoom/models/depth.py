@@ -1,0 +1,98 @@
+"""Where depth is worth it: local-context uncertainty, the depth `tau`, hysteresis, token importance."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from temporalzoom.models.layers import Encoder, TokenLayout
+
+LOCAL_WINDOW = 3
+LOCAL_DEPTH = 3
+
+
+def gradient_magnitude(features: Tensor, mask: Tensor) -> Tensor:
+    """`||F[t+1] - F[t-1]||`, reflected at the edges of each sequence. features: (B, T, D), mask: (B, T) -> (B, T).
+
+    In units of its own mean, so that it means the same for features of any scale.
+    """
+    length = features.shape[1]
+    steps = torch.arange(length, device=features.device)
+    last = mask.sum(1, keepdim=True).clamp(min=1) - 1
+    following = torch.where(steps + 1 > last, (last - 1).clamp(min=0), steps + 1).clamp(max=length - 1)
+    previous = torch.where(steps == 0, min(1, length - 1), steps - 1).expand_as(following)
+    previous = torch.minimum(previous, last)
+    rows = torch.arange(len(features), device=features.device)[:, None]
+    size = torch.linalg.vector_norm(features[rows, following] - features[rows, previous], dim=-1) * mask
+    mean = size.sum(1, keepdim=True) / mask.sum(1, keepdim=True).clamp(min=1)
+    return size / mean.clamp(min=1e-6)
+
+
+def gate(inputs: int, hidden: int, bias: float) -> nn.Sequential:
+    """A small MLP with one output that starts at `bias`."""
+    last = nn.Linear(hidden, 1)
+    nn.init.normal_(last.weight, std=0.01)
+    nn.init.constant_(last.bias, bias)
+    return nn.Sequential(nn.Linear(inputs, hidden), nn.GELU(), last)
+
+
+class Uncertainty(nn.Module):
+    """`log sigma^2_t = MLP([local context; g_t; shallow token])`, (B, T).
+
+    The local context is a narrow three-layer transformer that sees +-3 positions: one banded pass over the sequence,
+    not one window per position, which would cost more than the deep path it is meant to spare.
+    """
+
+    def __init__(self, width: int, narrow: int, limit: float = 8.0) -> None:
+        super().__init__()
+        self.limit = limit
+        self.narrow = nn.Linear(width, narrow)
+        self.context = Encoder(narrow, 1, LOCAL_DEPTH, LOCAL_WINDOW, expansion=2)
+        self.head = gate(narrow + 1 + width, narrow, bias=2.0)
+
+    def forward(self, tokens: Tensor, gradient: Tensor, mask: Tensor) -> Tensor:
+        """tokens: (B, T, D), gradient: (B, T), mask: (B, T) -> (B, T)."""
+        context = self.context(self.narrow(tokens), TokenLayout.build(mask, LOCAL_WINDOW))
+        stacked = torch.cat((context, gradient.unsqueeze(-1), tokens), dim=-1)
+        return self.head(stacked).squeeze(-1).clamp(-self.limit, self.limit)
+
+
+def hold(tau: Tensor, band: float) -> Tensor:
+    """Hysteresis of the paper's main text: keep the previous tau while the new one is within the band. (B, T).
+
+    A recurrence that no vector operation expresses; plain floats are the fastest form of it.
+    """
+    rows = tau.detach().cpu().tolist()
+    for row in rows:
+        for index in range(1, len(row)):
+            if abs(row[index] - row[index - 1]) < band:
+                row[index] = row[index - 1]
+    return straight_through(tau.new_tensor(rows), tau)
+
+
+def dead_zone(tau: Tensor, band: float) -> Tensor:
+    """Hysteresis of the paper's appendix: within the band around one half, tau is one half. (B, T) -> (B, T)."""
+    return straight_through(torch.where((tau - 0.5).abs() <= band, torch.full_like(tau, 0.5), tau).detach(), tau)
+
+
+def straight_through(value: Tensor, gradient: Tensor) -> Tensor:
+    """`value`, with the gradient of `gradient`."""
+    return value + (gradient - gradient.detach()) if gradient.requires_grad else value
+
+
+def near_crossings(distances: Tensor, reach: int) -> Tensor:
+    """Positions within `reach` of a rising zero crossing of any field. distances: (B, T, K) -> (B, T) boolean."""
+    rising = (distances[:, :-1] < 0) & (distances[:, 1:] >= 0)
+    crossing = F.pad(rising.any(-1), (0, 1)) | F.pad(rising.any(-1), (1, 0))
+    if reach == 0:
+        return crossing
+    return F.max_pool1d(crossing.float().unsqueeze(1), 2 * reach + 1, 1, reach).squeeze(1) > 0
+
+
+def keep_highest(scores: Tensor, mask: Tensor, share: float) -> Tensor:
+    """The `floor(share * length)` highest scores of each sequence, ties in order. All (B, T); boolean result."""
+    ranked = scores.masked_fill(~mask, float("-inf")).argsort(dim=1, descending=True, stable=True)
+    counts = (mask.sum(1, keepdim=True).double() * share + 1e-9).floor().long()
+    chosen = torch.arange(scores.shape[1], device=scores.device) < counts
+    return torch.zeros_like(mask).scatter(1, ranked, chosen) & mask

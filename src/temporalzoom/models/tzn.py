@@ -1,0 +1,245 @@
+"""`tzn`, Temporal Zoom Network: a shallow transformer everywhere, a deep one only where it is worth its cost.
+
+What is written here is what runs. A position that was pruned, or whose depth is below `tau_min`, never enters a deep
+layer: the active tokens of the whole batch are gathered into one packed sequence, run, and scattered back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from temporalzoom.models.depth import (
+    Uncertainty,
+    dead_zone,
+    gate,
+    gradient_magnitude,
+    hold,
+    keep_highest,
+    near_crossings,
+    straight_through,
+)
+from temporalzoom.models.heads import Heads
+from temporalzoom.models.layers import Encoder, Projection, TokenLayout
+from temporalzoom.models.outputs import Depth, Outputs
+from temporalzoom.models.packing import Packed
+from temporalzoom.models.registry import register
+
+Combine = Literal["residual", "logits", "features", "layers"]
+Hysteresis = Literal["none", "hold", "deadzone"]
+
+# How quickly tau rises around its threshold.
+SHARPNESS = 2.0
+
+
+class TemporalZoom(nn.Module):
+    """Shallow path, where-to-zoom, deep path, combination. Every part can be switched off.
+
+    depth=False: no depth predictor, every kept position gets the whole deep path. uncertainty=False: no local context,
+    sigma^2 is not predicted. pruning=False: no position is dropped for its importance. budget: if given, the share of
+    positions with the highest tau that enter the deep path, instead of a threshold. protect: pruning may not drop so
+    many positions to either side of a boundary of the shallow distance field. zoom: an active token also gets the
+    projected features of so many positions to either side, as they were before the shallow layers smoothed them.
+    """
+
+    def __init__(
+        self,
+        input_width: int,
+        classes: int,
+        *,
+        width: int = 128,
+        heads: int = 4,
+        window: int | None = 9,
+        dropout: float = 0.1,
+        distance_channels: int | None = None,
+        shallow_layers: int = 2,
+        deep_layers: int = 7,
+        deep_window: int | None = 32,
+        expansion: int = 2,
+        zoom: int = 4,
+        combine: Combine = "residual",
+        normalize_logits: bool = False,
+        depth: bool = True,
+        uncertainty: bool = True,
+        pruning: bool = True,
+        keep: float = 0.8,
+        protect: int = 3,
+        tau_min: float | None = None,
+        share: float = 0.15,
+        warmup: int = 200,
+        explore: float = 0.1,
+        budget: float | None = None,
+        hysteresis: Hysteresis = "hold",
+        band: float = 0.05,
+        execution: Literal["sparse", "dense"] = "sparse",
+        checkpoint_deep: bool = False,
+    ) -> None:
+        super().__init__()
+        self.window, self.deep_window = window, deep_window if window is not None else None
+        self.combine, self.normalize_logits = combine, normalize_logits
+        self.keep, self.protect = keep, protect
+        self.tau_min, self.share, self.warmup, self.explore, self.budget = tau_min, share, warmup, explore, budget
+        self.hysteresis, self.band = hysteresis, band
+        self.execution, self.checkpoint_deep = execution, checkpoint_deep
+        narrow = max(width // 4, 8)
+        self.projection = Projection(input_width, width)
+        self.shallow = Encoder(width, heads, shallow_layers, window, dropout, expansion)
+        self.deep = Encoder(width, heads, deep_layers, self.deep_window, dropout, expansion)
+        self.heads = Heads(width, classes, distance_channels)
+        self.zoom_reach = zoom
+        self.zoom = nn.Linear((2 * zoom + 1) * width, width) if zoom else None
+        if self.zoom is not None:
+            nn.init.zeros_(self.zoom.weight)
+            nn.init.zeros_(self.zoom.bias)
+        self.uncertainty = Uncertainty(width, narrow) if uncertainty else None
+        self.depth = gate(width + 1, narrow, bias=0.0) if depth else None
+        self.importance = gate(width, narrow, bias=2.0) if pruning else None
+        self.register_buffer("threshold", torch.zeros(()))
+        self.register_buffer("batches", torch.zeros((), dtype=torch.long))
+
+    def forward(self, features: Tensor, mask: Tensor, boundaries: Tensor | None = None) -> Outputs:
+        """features: (B, T, F), mask: (B, T); boundaries: (B, T), true ones to protect, for the oracle ablation."""
+        projected = self.projection(features, mask)
+        tokens = self.shallow(projected, TokenLayout.build(mask, self.window))
+        shallow = self.heads(tokens)
+        decided, factor = self._decide(features, tokens, mask, shallow, boundaries)
+        outputs = self._combine(projected, tokens, shallow, decided, factor)
+        outputs.depth = decided
+        return outputs
+
+    def _decide(
+        self, features: Tensor, tokens: Tensor, mask: Tensor, shallow: Outputs, boundaries: Tensor | None
+    ) -> tuple[Depth, Tensor]:
+        """Who enters the deep path, and the factor (B, T) of what it adds: tau times the pruner's hard mask."""
+        unknown = torch.zeros_like(mask, dtype=tokens.dtype)
+        log_variance = unknown
+        if self.uncertainty is not None:
+            log_variance = self.uncertainty(tokens, gradient_magnitude(features, mask), mask)
+        logits, tau = unknown, torch.ones_like(unknown)
+        if self.depth is not None:
+            logits = self.depth(torch.cat((tokens, log_variance.detach().exp().log1p().unsqueeze(-1)), -1)).squeeze(-1)
+            tau = self._steady(self._tau(logits, mask))
+        importance, kept, straight = torch.ones_like(unknown), mask, torch.ones_like(unknown)
+        if self.importance is not None:
+            importance_logits = self.importance(tokens).squeeze(-1)
+            importance = torch.sigmoid(importance_logits)
+            noise = -torch.log(-torch.log(torch.rand_like(importance).clamp(1e-6, 1 - 1e-6))) if self.training else 0.0
+            kept = keep_highest(importance_logits + noise, mask, self.keep)
+            if boundaries is None and shallow.distances is not None:
+                boundaries = near_crossings(shallow.distances, self.protect)
+            if boundaries is not None:
+                kept = kept | (boundaries & mask)
+            straight = straight_through(kept.to(importance.dtype), importance)
+        active = kept & self._worth_it(tau, kept, mask)
+        return Depth(logits, tau, importance, log_variance, kept, active), tau * straight
+
+    def _tau(self, logits: Tensor, mask: Tensor) -> Tensor:
+        """Depth from the predictor's logits, (B, T) each.
+
+        Without a fixed `tau_min`, logits are measured from a threshold: the running quantile that lets `share` of the
+        positions pass with a tau of one half; in the first `warmup` batches it rises from letting all pass.
+        """
+        if self.tau_min is not None:
+            return torch.sigmoid(logits)
+        if self.training:
+            done = min(int(self.batches) / max(self.warmup, 1), 1.0)
+            quantile = torch.quantile(logits.detach()[mask].float(), (1 - self.share) * done)
+            self.threshold.lerp_(quantile, 0.1 if int(self.batches) else 1.0)
+            self.batches += 1
+        return torch.sigmoid(SHARPNESS * (logits - self.threshold.clone()))
+
+    def _worth_it(self, tau: Tensor, kept: Tensor, mask: Tensor) -> Tensor:
+        """Where tau is high enough. (B, T) each.
+
+        While training, some positions enter by lot: the value of depth can only be learned where depth was tried.
+        """
+        if self.depth is None:
+            return mask
+        if self.budget is not None and not self.training:
+            return keep_highest(tau.masked_fill(~kept, -1.0), mask, self.budget)
+        chosen = tau >= (0.5 if self.tau_min is None else self.tau_min)
+        return chosen | (torch.rand_like(tau) < self.explore) if self.training else chosen
+
+    def _steady(self, tau: Tensor) -> Tensor:
+        if self.hysteresis == "none":
+            return tau
+        return hold(tau, self.band) if self.hysteresis == "hold" else dead_zone(tau, self.band)
+
+    def _combine(self, projected: Tensor, tokens: Tensor, shallow: Outputs, decided: Depth, factor: Tensor) -> Outputs:
+        """Run the deep path on the active tokens and add what it says."""
+        packed = Packed.of(decided.active, self.deep_window, dense=self.execution == "dense")
+        if self.training:
+            decided.shallow = shallow
+        if not len(packed.index):
+            return replace(shallow)
+        before = packed.gather(tokens)
+        if self.zoom is not None:
+            before = before + self.zoom(packed.gather_around(projected, self.zoom_reach))
+        weight = packed.gather(factor.unsqueeze(-1))
+        if self.combine == "layers":
+            after = self._gated_layers(before, weight, packed)
+        else:
+            after = self._run_deep(before, packed)
+        if self.combine in ("features", "layers"):
+            deep = self.heads(after if self.combine == "layers" else torch.lerp(before, after, weight))
+            if self.training:
+                decided.deep = packed.scatter_into(shallow, deep)
+            return packed.scatter_into(shallow, deep)
+        deep = self.heads(after)
+        if self.training:
+            decided.deep = packed.scatter_into(shallow, deep)
+        start = shallow.map(packed.gather)
+        mixed = start.blend(deep, weight)
+        if self.combine == "logits" and self.normalize_logits:
+            calm, sharp = (F.layer_norm(x.logits, x.logits.shape[-1:]) for x in (start, deep))
+            mixed.logits = torch.lerp(calm, sharp, weight)
+        return packed.scatter_into(shallow, mixed)
+
+    def _run_deep(self, tokens: Tensor, packed: Packed) -> Tensor:
+        for layer in self.deep.layers:
+            tokens = self._layer(layer, tokens, packed.layout)
+        return tokens
+
+    def _gated_layers(self, tokens: Tensor, tau: Tensor, packed: Packed) -> Tensor:
+        """Layer l adds its update with gate `clip(L * tau - l, 0, 1)`: tau is how many layers a position gets.
+
+        tokens: (1, N, D), tau: (1, N, 1). A token whose gate is closed is done, and leaves the packed sequence.
+        """
+        result = tokens
+        here = torch.arange(tokens.shape[1], device=tokens.device)
+        for number, layer in enumerate(self.deep.layers):
+            opening = (len(self.deep.layers) * tau - number).clamp(0, 1)
+            going = packed.mask[0] & (opening[0, :, 0] > 0)
+            if self.execution == "sparse":
+                packed, tokens, tau, opening, here = (
+                    packed.select(going), tokens[:, going], tau[:, going], opening[:, going], here[going]
+                )  # fmt: skip
+            else:
+                packed = packed.masked(going)
+                opening = opening * going[None, :, None]
+            if not len(here) or not bool(going.any()):
+                break
+            tokens = tokens + opening * (self._layer(layer, tokens, packed.layout) - tokens)
+            result = result.index_copy(1, here, tokens)
+        return result
+
+    def _layer(self, layer: nn.Module, tokens: Tensor, layout: TokenLayout) -> Tensor:
+        if self.checkpoint_deep and self.training:
+            return checkpoint(layer, tokens, layout, use_reentrant=False)
+        return layer(tokens, layout)
+
+    threshold: Tensor
+    batches: Tensor
+
+
+@register("tzn")
+def build_tzn(deep_layers: int | None, input_width: int, classes: int, /, **options: object) -> TemporalZoom:
+    """`tzn`, or `tzn-N` with N deep layers."""
+    if deep_layers is not None:
+        options["deep_layers"] = deep_layers
+    return TemporalZoom(input_width, classes, **options)  # type: ignore[arg-type]

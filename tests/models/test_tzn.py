@@ -1,0 +1,255 @@
+"""Adaptive depth: what is pruned never runs, and what runs gives what dense execution gives."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from temporalzoom.models import Outputs, TemporalZoom
+from temporalzoom.models.depth import dead_zone, gradient_magnitude, hold, keep_highest, near_crossings
+from temporalzoom.models.layers import TransformerLayer
+
+MODES = ["residual", "logits", "features", "layers"]
+
+
+def make(seed: int = 0, **options) -> TemporalZoom:
+    """A small network with random weights; gates drawn wide, so that positions differ in depth."""
+    torch.manual_seed(seed)
+    settings = {"width": 16, "heads": 2, "window": 5, "deep_window": 7, "deep_layers": 3, "distance_channels": 2}
+    model = TemporalZoom(6, 3, **(settings | options)).eval()
+    with torch.no_grad():
+        for gate in (model.depth, model.importance):
+            if gate is not None:
+                gate[-1].weight.normal_(std=3.0)
+                gate[-1].bias.zero_()
+        model.threshold.fill_(-0.5)
+    return model
+
+
+def inputs(lengths: list[int], seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    torch.manual_seed(seed)
+    mask = torch.arange(max(lengths))[None] < torch.tensor(lengths)[:, None]
+    return torch.randn(len(lengths), max(lengths), 6) * mask[..., None], mask
+
+
+def assert_same(first: Outputs, second: Outputs, where: torch.Tensor, tolerance: float = 1e-4) -> None:
+    for name in ("logits", "offsets", "offset_log_variance", "distances", "distance_log_variance"):
+        torch.testing.assert_close(
+            getattr(first, name)[where], getattr(second, name)[where], rtol=tolerance, atol=tolerance
+        )
+
+
+class Spy:
+    """Counts the tokens that enter each layer of the deep path."""
+
+    def __init__(self, model: TemporalZoom) -> None:
+        self.tokens: list[int] = []
+        for layer in model.deep.layers:
+            layer.register_forward_pre_hook(lambda _, arguments: self.tokens.append(arguments[0].shape[1]))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("mode", MODES)
+@given(st.lists(st.integers(1, 90), min_size=1, max_size=8), st.floats(-9.0, 9.0), st.integers(0, 5))
+@settings(max_examples=25)
+def test_sparse_equals_dense(mode, lengths, threshold, seed):
+    sparse, dense = make(seed, combine=mode), make(seed, combine=mode, execution="dense")
+    for model in (sparse, dense):
+        model.threshold.fill_(threshold)
+    features, mask = inputs(lengths, seed)
+    first, second = sparse(features, mask), dense(features, mask)
+    torch.testing.assert_close(first.depth.active, second.depth.active)
+    assert_same(first, second, mask)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("length", [1, 2, 31, 32, 33, 1000, 5000])
+@pytest.mark.parametrize("budget", [0.0, 0.3, 1.0])
+def test_sparse_equals_dense_at_any_length_and_share(mode, length, budget):
+    features, mask = inputs([length])
+    outputs = [
+        make(combine=mode, budget=budget, pruning=False, execution=e)(features, mask) for e in ("sparse", "dense")
+    ]
+    assert outputs[0].depth.active.float().mean() == pytest.approx(budget, abs=1 / length)
+    assert_same(outputs[0], outputs[1], mask)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("mode", MODES)
+def test_a_batch_gives_what_its_sequences_give_alone(mode):
+    lengths = [40, 7, 1, 63]
+    model = make(combine=mode, window=5)
+    features, mask = inputs(lengths)
+    together = model(features, mask)
+    for row, length in enumerate(lengths):
+        alone = model(features[row : row + 1, :length], mask[row : row + 1, :length])
+        for name in ("logits", "offsets", "distances"):
+            torch.testing.assert_close(
+                getattr(together, name)[row, :length], getattr(alone, name)[0], rtol=1e-4, atol=1e-4
+            )
+
+
+@torch.no_grad()
+def test_global_attention_keeps_sequences_apart():
+    model = make(window=None, deep_window=None)
+    features, mask = inputs([20, 12])
+    together = model(features, mask)
+    alone = model(features[1:, :12], mask[1:, :12])
+    torch.testing.assert_close(together.logits[1, :12], alone.logits[0], rtol=1e-4, atol=1e-4)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("mode", MODES)
+def test_only_active_tokens_enter_the_deep_path(mode):
+    model = make(combine=mode)
+    spy = Spy(model)
+    features, mask = inputs([200, 150])
+    active = model(features, mask).depth.active
+    assert 0 < active.sum() < mask.sum()
+    assert spy.tokens[0] <= active.sum() and spy.tokens == sorted(spy.tokens, reverse=True)
+    if mode == "layers":
+        assert spy.tokens[-1] < spy.tokens[0]
+    else:
+        assert spy.tokens == [int(active.sum())] * 3
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("mode", MODES)
+def test_no_depth_at_all_is_the_shallow_path(mode):
+    model = make(combine=mode, budget=0.0)
+    spy = Spy(model)
+    features, mask = inputs([50])
+    outputs = model(features, mask)
+    from temporalzoom.models.layers import TokenLayout
+
+    tokens = model.shallow(model.projection(features, mask), TokenLayout.build(mask, model.window))
+    assert_same(outputs, model.heads(tokens), mask, tolerance=0)
+    assert spy.tokens == []
+
+
+@torch.no_grad()
+def test_pruning_keeps_the_share_and_the_predicted_boundaries():
+    model = make(keep=0.5, protect=2)
+    features, mask = inputs([100, 80])
+    outputs = model(features, mask)
+    from temporalzoom.models.layers import TokenLayout
+
+    tokens = model.shallow(model.projection(features, mask), TokenLayout.build(mask, model.window))
+    protected = near_crossings(model.heads(tokens).distances, 2) & mask
+    assert (outputs.depth.kept | ~protected).all()
+    assert ((outputs.depth.kept & ~protected).sum(1) <= torch.tensor([50, 40])).all()
+    assert not (outputs.depth.kept & ~mask).any()
+    assert (outputs.depth.kept | ~outputs.depth.active).all()
+
+
+@torch.no_grad()
+def test_the_oracle_protects_what_it_is_told():
+    model = make(keep=0.1)
+    features, mask = inputs([60])
+    truth = torch.zeros_like(mask)
+    truth[0, 30:35] = True
+    assert model(features, mask, truth).depth.kept[0, 30:35].all()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("off", ["depth", "uncertainty", "pruning"])
+def test_every_component_can_be_switched_off_and_every_parameter_learns(mode, off):
+    model = make(combine=mode, **{off: False}).train()
+    features, mask = inputs([70, 50])
+    outputs = model(features, mask)
+    loss = sum(x[mask].square().sum() for x in (outputs.logits, outputs.offsets, outputs.distances))
+    (loss + outputs.depth.log_variance.sum() + outputs.depth.logits.sum() + outputs.depth.importance.sum()).backward()
+    silent = [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert not [name for name in silent if "log_variance" not in name], silent
+
+
+def test_recomputing_the_deep_path_changes_no_gradient():
+    features, mask = inputs([70])
+    gradients = []
+    for recompute in (False, True):
+        model = make(checkpoint_deep=recompute, dropout=0.0).train()
+        torch.manual_seed(1)
+        outputs = model(features, mask)
+        outputs.logits.square().sum().backward()
+        gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+    for first, second in zip(*gradients, strict=True):
+        torch.testing.assert_close(first, second, rtol=0, atol=0)
+
+
+def test_the_threshold_finds_the_share():
+    model = make(share=0.25, warmup=5, explore=0.0, pruning=False).train()
+    features, mask = inputs([200, 200])
+    for _ in range(80):
+        outputs = model(features, mask)
+    assert outputs.depth.active.float().mean() == pytest.approx(0.25, abs=0.02)
+    assert int(model.batches) == 80
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40), st.floats(0.01, 0.3))
+def test_hold_keeps_the_last_value_within_the_band(values, band):
+    tau = torch.tensor([values], dtype=torch.float64)
+    expected, last = [], None
+    for value in values:
+        last = last if last is not None and abs(value - last) < band else value
+        expected.append(last)
+    held = hold(tau, band)
+    torch.testing.assert_close(held, torch.tensor([expected], dtype=torch.float64))
+    steps = held[0].diff().abs()
+    assert ((steps == 0) | (steps >= band - 1e-12)).all()
+
+
+def test_hysteresis_lets_gradients_through():
+    for steady in (hold, dead_zone):
+        tau = torch.tensor([[0.5, 0.51, 0.9]], requires_grad=True)
+        steady(tau, 0.05).sum().backward()
+        assert (tau.grad == 1).all()
+
+
+def test_dead_zone():
+    tau = torch.tensor([[0.2, 0.46, 0.5, 0.54, 0.56]])
+    torch.testing.assert_close(dead_zone(tau, 0.05), torch.tensor([[0.2, 0.5, 0.5, 0.5, 0.56]]))
+
+
+@given(st.lists(st.floats(-3, 3), min_size=1, max_size=30), st.integers(0, 4))
+def test_near_crossings_marks_rising_ones_only(values, reach):
+    marked = near_crossings(torch.tensor(values, dtype=torch.float64)[None, :, None], reach)[0]
+    rising = [t for t in range(len(values) - 1) if values[t] < 0 <= values[t + 1]]
+    expected = [any(t - reach <= p <= t + 1 + reach for t in rising) for p in range(len(values))]
+    assert marked.tolist() == expected
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.floats(0, 1))
+def test_keep_highest_keeps_the_first_of_the_best(scores, share):
+    mask = torch.ones(1, len(scores), dtype=torch.bool)
+    kept = keep_highest(torch.tensor([scores], dtype=torch.float32), mask, share)[0]
+    count = int(len(scores) * share + 1e-9)
+    best = sorted(range(len(scores)), key=lambda i: (-scores[i], i))[:count]
+    assert kept.nonzero().squeeze(1).tolist() == sorted(best)
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=4), st.integers(0, 3))
+def test_gradient_magnitude_reflects_at_the_edges(lengths, seed):
+    features, mask = inputs(lengths, seed)
+    result = gradient_magnitude(features, mask)
+    for row, length in enumerate(lengths):
+        x = features[row, :length]
+        sizes = []
+        for t in range(length):
+            after = t + 1 if t + 1 < length else max(length - 2, 0)
+            before = t - 1 if t > 0 else min(1, length - 1)
+            sizes.append((x[after] - x[before]).norm().item())
+        mean = max(sum(sizes) / length, 1e-6)
+        torch.testing.assert_close(result[row, :length], torch.tensor(sizes) / mean, rtol=1e-4, atol=1e-5)
+
+
+def test_a_layer_on_packed_tokens_is_a_layer_on_masked_ones():
+    """The building block of sparse execution: dropping tokens is the same as masking them."""
+    from temporalzoom.models.packing import Packed
+
+    torch.manual_seed(0)
+    layer = TransformerLayer(16, 2, 5).eval()
+    tokens, active = torch.randn(3, 50, 16), torch.rand(3, 50) < 0.4
+    sparse, dense = Packed.of(active, 5), Packed.of(active, 5, dense=True)
+    few, all_of_them = layer(sparse.gather(tokens), sparse.layout), layer(dense.gather(tokens), dense.layout)
+    torch.testing.assert_close(few[0], all_of_them[0, dense.mask[0]], rtol=1e-5, atol=1e-5)
