@@ -123,7 +123,7 @@ def test_a_dumped_configuration_means_the_same_wherever_it_is_read(tmp_path: Pat
         optional={
             "seed": st.integers(0, 2**31 - 1),
             "bdr": st.fixed_dictionaries(
-                {}, optional={"radius": st.none() | st.floats(1e-3, 1e9), "enabled": st.booleans()}
+                {}, optional={"radius": st.none() | st.floats(1, 1e9), "enabled": st.booleans()}
             ),
             "training": st.fixed_dictionaries({}, optional={"learning_rate": st.floats(1e-12, 1e3)}),
             "data": st.fixed_dictionaries({}, optional={"train_subset": st.text(st.characters(codec="utf-8"))}),
@@ -252,7 +252,10 @@ def test_a_section_that_is_none(file: Path, value: str):
         ("training.steps.x=3",
          "override 'training.steps.x=3': unknown key 'training.steps.x'; did you mean 'training.steps'?"),
         ("seed.x=3", "override 'seed.x=3': unknown key 'seed.x'; did you mean 'seed'?"),
-        (".=3", "override '.=3': unknown key '.'; valid at the top are: seed, data, model, tzn, bdr, training, inference"),
+        (
+            ".=3",
+            "override '.=3': unknown key '.'; valid at the top are: seed, data, model, tzn, bdr, training, inference",
+        ),
         ("model=5",
          "override 'model=5': 'model' is a section; set one of its keys: name, width, heads, window, dropout"),
         ("training.steps=", "override: training.steps: must be a whole number, got null"),

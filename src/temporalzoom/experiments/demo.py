@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -148,12 +149,14 @@ def _refinement_gain(localizer: Localizer, test: Split, console: Console) -> dic
 def results_table(results: Mapping[str, Any]) -> Table:
     """The table that the demo prints."""
     table = Table(
-        title="ZoomBench, test sequences: mAP in percent by tIoU, average over .3:.7, mean boundary error,\n"
-        "executed FLOPs and latency of localization relative to uniform-6",
+        title="ZoomBench, test sequences. mAP (%) by tIoU and averaged over .3:.7; mean boundary error\n"
+        "in frames; FLOPs and latency of localization relative to uniform-6; seconds of training",
         title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1),
     )
     table.add_column("system", no_wrap=True)
-    for column in (*(f"@{t:g}" for t in SHOWN), "average", "frames off", "FLOPs", "latency", "training"):
+    for column in (*(f"@{t:g}" for t in SHOWN), "avg", "error", "FLOPs", "latency", "training"):
         table.add_column(column, justify="right", no_wrap=True)
     baseline = results["systems"][BASELINE]
     for name, scores in results["systems"].items():
