@@ -100,7 +100,7 @@ def test_memory_is_linear_in_length(window):
     def size(length):
         positions = torch.arange(length)[None]
         layout = local_layout(positions, torch.ones_like(positions, dtype=torch.bool), window)
-        return layout.allowed.numel() + layout.distance.numel()
+        return layout.barred.numel() + layout.distance.numel()
 
     assert size(3200) == 2 * size(1600) == 4 * size(800)
     assert size(3200) < 3200**2 / 5

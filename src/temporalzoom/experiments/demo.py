@@ -149,11 +149,12 @@ def _refinement_gain(localizer: Localizer, test: Split, console: Console) -> dic
 def results_table(results: Mapping[str, Any]) -> Table:
     """The table that the demo prints."""
     table = Table(
-        title="ZoomBench, test sequences. mAP (%) by tIoU and averaged over .3:.7; mean boundary error\n"
-        "in frames; FLOPs and latency of localization relative to uniform-6; seconds of training",
+        title="ZoomBench, test sequences: mAP (%) by tIoU and averaged over .3:.7, mean\n"
+        "boundary error in frames, FLOPs and latency of localization (of uniform-6)",
         title_justify="left",
         box=box.SIMPLE_HEAD,
-        padding=(0, 1),
+        pad_edge=False,
+        collapse_padding=True,
     )
     table.add_column("system", no_wrap=True)
     for column in (*(f"@{t:g}" for t in SHOWN), "avg", "error", "FLOPs", "latency", "training"):

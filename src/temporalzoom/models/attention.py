@@ -22,12 +22,13 @@ MIN_BLOCK = 32
 class AttentionLayout:
     """Which keys a query may see and how far away they are; computed once per batch, shared by all layers.
 
-    Local: allowed (B, N, 1, block, keys) and distance (B or 1, N or 1, block, keys) for N blocks of queries, where
-    keys = block + 2 * window. Global: allowed (B, 1, T, T), distance (B, T, T), window None.
+    Local: barred (B, N, 1, block, keys) and distance (B or 1, N or 1, block, keys) for N blocks of queries, where
+    keys = block + 2 * window. Global: barred (B, 1, T, T), distance (B, T, T), window None.
+    barred: 0 for keys that may be seen, -inf for the others;
     distance: key position minus query position, clipped to +-reach and shifted to 0 .. 2 * reach.
     """
 
-    allowed: Tensor
+    barred: Tensor
     distance: Tensor
     window: int | None
 
@@ -49,7 +50,12 @@ def local_layout(positions: Tensor, mask: Tensor, window: int, contiguous: bool 
     if contiguous:  # every block looks the same: one table serves all
         entry = torch.arange(keys, device=mask.device) - torch.arange(block, device=mask.device)[:, None] - window
         difference = entry[None, None]
-    return AttentionLayout(allowed.unsqueeze(2), difference.clamp(-window, window) + window, window)
+    return AttentionLayout(_barrier(allowed).unsqueeze(2), difference.clamp(-window, window) + window, window)
+
+
+def _barrier(allowed: Tensor) -> Tensor:
+    """What a boolean mask adds to similarities: 0 where allowed, -inf elsewhere. Adding is faster than masking."""
+    return torch.zeros(allowed.shape, device=allowed.device).masked_fill_(~allowed, float("-inf"))
 
 
 def global_layout(positions: Tensor, mask: Tensor, reach: int, limit: int | None = None) -> AttentionLayout:
@@ -57,7 +63,7 @@ def global_layout(positions: Tensor, mask: Tensor, reach: int, limit: int | None
     difference = positions[:, None, :] - positions[:, :, None]
     allowed = mask[:, None, :] if limit is None else mask[:, None, :] & (difference.abs() <= limit)
     allowed = allowed | torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
-    return AttentionLayout(allowed.unsqueeze(1), difference.clamp(-reach, reach) + reach, None)
+    return AttentionLayout(_barrier(allowed).unsqueeze(1), difference.clamp(-reach, reach) + reach, None)
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, layout: AttentionLayout, bias: Tensor) -> Tensor:
@@ -68,23 +74,27 @@ def attend(query: Tensor, key: Tensor, value: Tensor, layout: AttentionLayout, b
     window = layout.window
     if window is None:
         query, key, value = (x.transpose(1, 2) for x in (query, key, value))
-        return _weighted_sum(query, key, value, by_distance, layout.allowed).transpose(1, 2)
-    blocks, block, keys = layout.allowed.shape[1], layout.allowed.shape[3], layout.allowed.shape[4]
+        return _weighted_sum(query, key, value, by_distance, layout.barred).transpose(1, 2)
+    blocks, block, keys = layout.barred.shape[1], layout.barred.shape[3], layout.barred.shape[4]
     padding = blocks * block - length
 
     def around_blocks(x: Tensor) -> Tensor:
         padded = F.pad(x, (0, 0, 0, 0, window, window + padding))
         return padded.unfold(1, keys, block).transpose(3, 4)  # (B, N, H, keys, E)
 
-    queries = F.pad(query, (0, 0, 0, 0, 0, padding)).view(batch, blocks, block, heads, width).transpose(2, 3)
-    attended = _weighted_sum(queries, around_blocks(key), around_blocks(value), by_distance, layout.allowed)
+    if padding:
+        query = F.pad(query, (0, 0, 0, 0, 0, padding))
+    queries = query.reshape(batch, blocks, block, heads, width).transpose(2, 3)
+    attended = _weighted_sum(queries, around_blocks(key), around_blocks(value), by_distance, layout.barred)
     return attended.transpose(2, 3).reshape(batch, blocks * block, heads, width)[:, :length]
 
 
-def _weighted_sum(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, allowed: Tensor) -> Tensor:
+def _weighted_sum(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, barred: Tensor) -> Tensor:
     """Written out: for blocks this small, plain products are faster on CPU than the fused kernel, backward included."""
-    similarity = torch.matmul(query, key.transpose(-1, -2)) + bias
-    return torch.matmul(similarity.masked_fill(~allowed, float("-inf")).softmax(-1), value)
+    similarity = torch.matmul(query, key.transpose(-1, -2))
+    # In place: these are the largest tensors of the network, and no gradient needs what they held before.
+    similarity.add_(bias).add_(barred)
+    return torch.matmul(similarity.softmax(-1), value)
 
 
 def initial_bias(heads: int, reach: int) -> Tensor:
