@@ -62,7 +62,7 @@ def train(
     from temporalzoom.training import train as run_training
 
     settings = load_config(config, overrides or ())
-    data = load_data(settings.data, settings.seed, allow_missing=allow_missing)
+    data = load_data(settings.data, settings.seed, allow_missing=allow_missing, console=notes)
     _report_skipped(data.skipped)
     if data.train is None:
         raise InputError(f"data.train_subset: no recording of {settings.data.train_subset!r} is left to train on")
@@ -215,7 +215,7 @@ def data_check(
     from temporalzoom.datasets.report import report_data
 
     settings = load_config(config, overrides or ())
-    tables, problems = report_data(settings.data, settings.seed)
+    tables, problems = report_data(settings.data, settings.seed, notes)
     for table in tables:
         screen.print(table)
     if problems:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
@@ -52,16 +54,20 @@ def check_data(
     input_width: int | None = None,
     tolerance: float = 0.03,
     keep: Callable[[str, Features], None] | None = None,
+    console: Console | None = None,
 ) -> list[Problem]:
     """All problems, in the order of the recordings. One feature file is in memory at a time.
 
     classes: labels outside of them are problems. input_width: the D that the model takes; by default the most
     common one. tolerance: share of the duration by which the features may be too short or too long; 3 % lets no
     two common frame rates (24 and 25, 25 and 30) pass for each other. keep: receives each array (T, D) read.
+    console: where a progress bar goes.
     """
     problems: dict[str, list[Problem]] = {name: [] for name in annotations.recordings}
     widths: dict[str, int] = {}
-    for name, recording in annotations.recordings.items():
+    silent = console is None or not console.is_terminal
+    watched = track(annotations.recordings.items(), "reading", console=console, transient=True, disable=silent)
+    for name, recording in watched:
         try:
             grid = grid_for(recording)
         except ValueError as error:
@@ -99,6 +105,7 @@ def load_and_check(
     classes: Sequence[str] | None = None,
     input_width: int | None = None,
     tolerance: float = 0.03,
+    console: Console | None = None,
 ) -> tuple[dict[str, Features], list[Problem]]:
     """`check_data`, and the features (T, D) of every recording whose file could be read."""
     features: dict[str, Features] = {}
@@ -110,6 +117,7 @@ def load_and_check(
         input_width=input_width,
         tolerance=tolerance,
         keep=features.__setitem__,
+        console=console,
     )
     return features, problems
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.console import Console
 from rich.table import Table
 
 from temporalzoom.config import DataConfig
@@ -12,7 +13,7 @@ from temporalzoom.datasets.statistics import describe
 from temporalzoom.datasets.zoombench_files import split_annotations
 
 
-def report_data(data: DataConfig, seed: int = 0) -> tuple[list[Table], list[Problem]]:
+def report_data(data: DataConfig, seed: int = 0, console: Console | None = None) -> tuple[list[Table], list[Problem]]:
     """Tables for the terminal, the last one listing the problems if there are any."""
     if data.source == "zoombench":
         loaded = load_data(data, seed)
@@ -21,6 +22,6 @@ def report_data(data: DataConfig, seed: int = 0) -> tuple[list[Table], list[Prob
         annotations = Annotations(parts[0].recordings | parts[1].recordings, loaded.train.classes)
         return describe(annotations, {s.name: s.features for s in loaded.train.samples + loaded.test.samples}), []
     annotations, classes = chosen_annotations(data)
-    features, problems = check_folder(data, annotations, classes)
+    features, problems = check_folder(data, annotations, classes, console)
     tables = describe(annotations, features)
     return [*tables, problem_table(problems)] if problems else tables, problems

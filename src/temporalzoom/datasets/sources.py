@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from rich.console import Console
+
 from temporalzoom.config import DataConfig
 from temporalzoom.datasets.annotations import Annotations, Recording, read_annotations
 from temporalzoom.datasets.check import Features, Problem, load_and_check, raise_on_problems
@@ -27,7 +29,13 @@ class LoadedData:
 
 
 def load_data(
-    data: DataConfig, seed: int = 0, *, train: bool = True, test: bool = True, allow_missing: bool = False
+    data: DataConfig,
+    seed: int = 0,
+    *,
+    train: bool = True,
+    test: bool = True,
+    allow_missing: bool = False,
+    console: Console | None = None,
 ) -> LoadedData:
     """Read what is asked for. Everything wrong with it raises one `DataProblems` that lists it all."""
     if data.source == "zoombench":
@@ -36,21 +44,21 @@ def load_data(
             make_zoombench(data.zoombench, seed, "test") if test else None,
         )
     annotations, classes = chosen_annotations(data, train=train, test=test)
-    features, problems = check_folder(data, annotations, classes)
+    features, problems = check_folder(data, annotations, classes, console)
     skipped = raise_on_problems(problems, allow_missing)
     splits = [_split(data, annotations, subset, features, classes) for subset in (data.train_subset, data.test_subset)]
     return LoadedData(splits[0] if train else None, splits[1] if test else None, tuple(sorted(skipped)))
 
 
 def check_folder(
-    data: DataConfig, annotations: Annotations, classes: tuple[str, ...]
+    data: DataConfig, annotations: Annotations, classes: tuple[str, ...], console: Console | None = None
 ) -> tuple[dict[str, Features], list[Problem]]:
     """Features by recording, and every problem of every recording."""
     if data.features is None:
         raise InputError("data.features: the folder with one feature file per recording is needed")
     if not data.features.is_dir():
         raise InputError(f"data.features: {data.features} is not a folder")
-    return load_and_check(annotations, data.features, grid_for(data), classes=classes)
+    return load_and_check(annotations, data.features, grid_for(data), classes=classes, console=console)
 
 
 def chosen_annotations(

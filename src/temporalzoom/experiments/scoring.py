@@ -88,7 +88,7 @@ def score_model(
 ) -> Score:
     """A trained model on the test subset of its configuration."""
     config = read_info(find_checkpoint(model)).config
-    data = load_data(config.data, config.seed, train=False, allow_missing=allow_missing)
+    data = load_data(config.data, config.seed, train=False, allow_missing=allow_missing, console=console)
     if data.test is None:
         raise InputError(f"data.test_subset: no recording of {config.data.test_subset!r} is left to score")
     predictions = localize_split(Localizer.load(model, budget), data.test, console)
