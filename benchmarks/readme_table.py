@@ -23,7 +23,7 @@ COLUMNS |= {"flops": "FLOPs", "latency": "latency"}
 def block(results: dict[str, Any]) -> str:
     """The Markdown between the markers."""
     lines = [
-        f"ZoomBench at the size of the demo, mean over {len(results['seeds'])} seeds with 95 % interval; FLOPs that ran",
+        f"ZoomBench at the size of the demo, mean over {len(results['seeds'])} seeds, 95 % interval; executed FLOPs",
         "and latency of localization relative to uniform-6, on the same inputs in one process",
         "(`python benchmarks/zoombench.py`):",
         "",
