@@ -108,6 +108,16 @@ def test_localize_prints_a_table_and_takes_folders(run, bench, tzoom):
     assert code == 0 and "test_0001: 2 segments" in out and "train_0003: 2 segments" in out
 
 
+def test_localize_says_why_there_is_nothing(run, bench, tzoom):
+    code, out, err = tzoom("localize", bench / "features" / "test_0000.npy", "--model", run, "--threshold", 0.999)
+    assert code == 0 and "0 segments" in out and "no segment reaches the score 0.999" in err
+
+
+def test_version(tzoom):
+    code, out, _ = tzoom("--version")
+    assert code == 0 and out.startswith("temporalzoom ")
+
+
 def test_localize_is_deterministic(run, bench, tmp_path, tzoom):
     for name in ("a.json", "b.json"):
         tzoom(

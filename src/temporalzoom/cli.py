@@ -32,12 +32,21 @@ Budget = Annotated[
 Overrides = Annotated[list[str] | None, typer.Argument(help="Overrides of single settings: section.key=value")]
 
 
+@app.callback(invoke_without_command=True)
+def tzoom(version: Annotated[bool, typer.Option("--version", help="Print the version")] = False) -> None:
+    if version:
+        from temporalzoom import __version__
+
+        print(f"temporalzoom {__version__}")
+        raise typer.Exit
+
+
 @app.command(epilog="Example: tzoom demo --out runs/demo")
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for models, results.json and report.html")] = Path("runs/demo"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of data and training")] = 0,
 ) -> None:
-    """Train two small detectors on the embedded benchmark, score them, write a report. Minutes, no download."""
+    """Train three small detectors on the embedded benchmark, score them, write a report. Minutes, no download."""
     from temporalzoom.experiments.demo import results_table, run_demo
 
     results = run_demo(out, seed, notes)

@@ -41,10 +41,15 @@ def localize_files(
     results: dict[str, Segments] = {}
     for file in track(files, "localizing", console=console, transient=True, disable=not console.is_terminal):
         try:
-            results[file.stem] = localizer(read_features(file), grid=grid, threshold=threshold, top=top)
+            found = localizer(read_features(file), grid=grid, threshold=0.0)
         except InputError as error:
             message = str(error)
             raise InputError(message if message.startswith(str(file)) else f"{file}: {message}") from None
+        lowest = localizer.options.threshold if threshold is None else threshold
+        results[file.stem] = found.filter(min_score=lowest).top(top or len(found))
+        if len(found) and not len(results[file.stem]):
+            hint = f"no segment reaches the score {lowest:g}; the highest is {found.scores.max():.3f}"
+            console.print(f"{file.stem}: {hint} (--threshold lowers the bar)", highlight=False, soft_wrap=True)
     return results
 
 
