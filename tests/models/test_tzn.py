@@ -253,3 +253,22 @@ def test_a_layer_on_packed_tokens_is_a_layer_on_masked_ones():
     sparse, dense = Packed.of(active, 5), Packed.of(active, 5, dense=True)
     few, all_of_them = layer(sparse.gather(tokens), sparse.layout), layer(dense.gather(tokens), dense.layout)
     torch.testing.assert_close(few[0], all_of_them[0, dense.mask[0]], rtol=1e-5, atol=1e-5)
+
+
+def test_gradients_are_the_same_twice_on_two_threads():
+    """Indices that repeat must be added up in one order: training is reproducible bit for bit."""
+    features, mask = inputs([256] * 8)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        gradients = []
+        for _ in range(6):
+            model = make(width=64, heads=4, deep_window=32, dropout=0.0).train()
+            torch.manual_seed(1)
+            outputs = model(features, mask)
+            (outputs.logits.square().sum() + outputs.distances.square().sum()).backward()
+            gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+    finally:
+        torch.set_num_threads(before)
+    for other in gradients[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(gradients[0], other, strict=True))
