@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
@@ -35,9 +36,7 @@ Overrides = Annotated[list[str] | None, typer.Argument(help="Overrides of single
 @app.callback(invoke_without_command=True)
 def tzoom(version: Annotated[bool, typer.Option("--version", help="Print the version")] = False) -> None:
     if version:
-        from temporalzoom import __version__
-
-        print(f"temporalzoom {__version__}")
+        print(f"temporalzoom {metadata.version('temporalzoom')}")
         raise typer.Exit
 
 
