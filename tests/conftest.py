@@ -1,10 +1,13 @@
 """Fixtures shared by all tests."""
 
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
+
+from temporalzoom.cli import main
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 torch.set_num_threads(1)  # pytest -n 2 runs one worker per core
@@ -21,3 +24,17 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("real data sets are not beside this checkout (../shared/data)")
     return folder
+
+
+@pytest.fixture
+def tzoom(monkeypatch, capsys):
+    """Run `tzoom ARGS`: returns (exit code, standard output, standard error)."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["tzoom", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        printed = capsys.readouterr()
+        return int(stop.value.code or 0), printed.out, printed.err
+
+    return run

@@ -2,29 +2,12 @@
 
 import csv
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from temporalzoom.cli import main
-
 TINY = ("training.steps=3", "model.width=16", "model.heads=2", "model.name=uniform-1", "training.batch_size=2")
-
-
-@pytest.fixture
-def tzoom(monkeypatch, capsys):
-    """Run `tzoom ARGS`: returns (exit code, standard output, standard error)."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["tzoom", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        printed = capsys.readouterr()
-        return int(stop.value.code or 0), printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture

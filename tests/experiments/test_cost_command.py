@@ -1,13 +1,10 @@
 """`tzoom cost` as a user meets it, on networks small enough to measure in a second."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
-
-from temporalzoom.cli import main
 
 SETTINGS = {
     "data": {"zoombench": {"sequences": 2, "test_sequences": 2, "length": 64, "dimension": 8, "classes": 2}},
@@ -16,20 +13,6 @@ SETTINGS = {
     "training": {"steps": 2, "batch_size": 2, "length": 48},
 }
 PARTS = {"projection", "shallow", "uncertainty", "depth", "importance", "zoom", "deep", "heads"}
-
-
-@pytest.fixture
-def tzoom(monkeypatch, capsys):
-    """Run `tzoom ARGS`: returns (exit code, standard output, standard error)."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["tzoom", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        printed = capsys.readouterr()
-        return int(stop.value.code or 0), printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture
