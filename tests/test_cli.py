@@ -179,7 +179,7 @@ def test_allow_missing_skips_and_says_how_many(bench, tmp_path, tzoom):
         ("model.heads=3", ["model.heads", "model.width"]),
         ("data.features=nowhere", ["data.features", "nowhere"]),
         ("data.annotations=nowhere.json", ["nowhere.json"]),
-        ("data.train_subset=drill", ["drill", "train"]),
+        ("data.train_subset=drill", ["annotations.json", "drill", "train"]),
         ("data.stride=null", ["data.stride"]),
     ],
 )

@@ -69,7 +69,7 @@ def chosen_annotations(
     if data.annotations is None:
         raise InputError("data.annotations: the annotation file (JSON) is needed")
     everything = read_annotations(data.annotations)
-    training = everything.subset(data.train_subset)
+    training = _subset(everything, data.train_subset, data)
     present = {(recording.subset or "").casefold() for recording in everything.recordings.values()}
     seen = {str(label) for recording in training.recordings.values() for label in recording.segments.labels}
     classes = tuple(label for label in everything.classes if everything.declared or label in seen)
@@ -79,8 +79,15 @@ def chosen_annotations(
     if train:
         recordings |= training.recordings
     if test and (not train or data.test_subset.casefold() in present):
-        recordings |= everything.subset(data.test_subset).recordings
+        recordings |= _subset(everything, data.test_subset, data).recordings
     return replace(everything, recordings=recordings), classes
+
+
+def _subset(annotations: Annotations, name: str, data: DataConfig) -> Annotations:
+    try:
+        return annotations.subset(name)
+    except InputError as error:
+        raise InputError(f"{data.annotations}: {error}") from None
 
 
 def grid_for(data: DataConfig) -> Callable[[Recording], TimeGrid]:
