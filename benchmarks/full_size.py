@@ -18,6 +18,7 @@ from temporalzoom.atomic import replacing
 from temporalzoom.metrics.cost import count_parameters, count_run
 from temporalzoom.metrics.latency import latency_ratio, measure_latency, threads
 from temporalzoom.models import build_model
+from temporalzoom.models.allocator import keep_freed_memory
 from temporalzoom.models.denormals import denormals_as_zero
 
 CLASSES = 20
@@ -37,6 +38,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/benchmarks/full_size.json"))
     options = parser.parse_args()
 
+    keep_freed_memory()
     torch.manual_seed(0)
     common = {"heads": options.heads, "distance_channels": 2}
     baseline = f"uniform-6, width {options.baseline_width}"

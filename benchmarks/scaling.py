@@ -22,6 +22,7 @@ from temporalzoom.atomic import replacing
 from temporalzoom.metrics.cost import count_run, peak_memory
 from temporalzoom.metrics.latency import latency_ratio, measure_latency, threads
 from temporalzoom.models import build_model
+from temporalzoom.models.allocator import keep_freed_memory
 from temporalzoom.models.denormals import denormals_as_zero
 
 CLASSES = 20
@@ -57,6 +58,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("runs/benchmarks/scaling.json"))
     options = parser.parse_args()
+    keep_freed_memory()
 
     torch.manual_seed(0)
     common = {"width": options.width, "distance_channels": 2}

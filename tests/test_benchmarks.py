@@ -1,25 +1,43 @@
 """The benchmarks of cost run, made small, and write what they print."""
 
+import importlib
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import torch
+
+from temporalzoom.datasets.samples import Sample, Split
+from temporalzoom.segments import Segments
+from temporalzoom.timegrid import TimeGrid
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+TINY = (
+    "data.zoombench.sequences=3 data.zoombench.test_sequences=2 data.zoombench.length=96 data.zoombench.dimension=8 "
+    "model.width=16 model.heads=2 training.batch_size=2 training.length=64"
+)
 SMALL = {
     "scaling": "--lengths 40 80 --width 16 --input-width 8 --repeats 1",
     "full_size": "--length 50 --input-width 8 --widths 16 8 --baseline-width 16 --heads 2 --product 32 --repeats 2",
     "evaluation": "--segments 50 --classes 3 --repeats 1 --scnn nowhere",
+    "training_cost": f"--steps 1 --repeats 2 tzn.tau_min=0.9 {TINY}",
+    "supervision": f"--seeds 1 2 --steps 3 {TINY}",
 }
 
 
-def run(name: str, out: Path, options: str) -> tuple[dict, str, str]:
+def start(name: str, out: Path, options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(BENCHMARKS / f"{name}.py"), *options.split(), "--out", str(out)]
     environment = os.environ | {"PYTHONPATH": str(BENCHMARKS.parent / "src")}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=out.parent)
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=out.parent)
+
+
+def run(name: str, out: Path, options: str) -> tuple[dict, str, str]:
+    done = start(name, out, options)
     assert done.returncode == 0, done.stderr
     return json.loads(out.read_text()), done.stdout, done.stderr
 
@@ -51,6 +69,53 @@ def test_evaluation_without_the_real_detections(tmp_path):
     result, printed, warned = run("evaluation", tmp_path / "evaluation.json", SMALL["evaluation"])
     assert list(result["results"]) == ["soft-NMS, 50 segments, 3 classes"] and "soft-NMS" in printed
     assert "nowhere: no such folder" in warned and "--scnn" in warned
+
+
+@pytest.mark.slow
+def test_training_cost(tmp_path):
+    result, printed, _ = run("training_cost", tmp_path / "training_cost.json", SMALL["training_cost"])
+    assert all(name in printed for name in result["systems"])
+    uniform, tzn, checkpointed, explored = result["systems"].values()
+    assert uniform["flops_ratio"] == uniform["peak_ratio"] == 1.0 and uniform["time_ratio"] == [1.0, 1.0, 1.0]
+    # The backward pass is counted: only there does checkpointing compute again, and only there does it save memory.
+    assert checkpointed["flops"] > tzn["flops"] > explored["flops"] > 0
+    assert checkpointed["peak_bytes"] < tzn["peak_bytes"]
+    assert all(
+        row["seconds"] > 0 and row["time_ratio"][1] <= row["time_ratio"][2] for row in result["systems"].values()
+    )
+
+
+@pytest.mark.slow
+def test_supervision(tmp_path):
+    result, printed, _ = run("supervision", tmp_path / "supervision.json", SMALL["supervision"])
+    assert list(result["systems"]) == ["value", "penalty"] and result["seeds"] == [1, 2]
+    for name, numbers in result["systems"].items():
+        assert name in printed and (tmp_path / "supervision" / f"{name}-2" / "config.yaml").is_file()
+        for number, (mean, low, high) in numbers.items():
+            values = [found[number] for found in result["runs"][name]]
+            assert mean == pytest.approx(sum(values) / 2) and low <= mean <= high and min(values) >= 0
+        assert 0 < numbers["tau_near"][0] < 1 and 0 < numbers["tau_far"][0] < 1 and numbers["flops"][0] > 0
+    assert result["runs"]["value"][0] != result["runs"]["penalty"][0]
+
+
+def test_supervision_averages_tau_at_boundaries_and_far_from_them(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    grid = TimeGrid(stride=4, window=8, fps=30)
+    starts, ends = grid.to_seconds(np.array([10.0])), grid.to_seconds(np.array([12.5]))
+    sample = Sample("one", np.zeros((40, 1), np.float32), grid, 10.0, Segments(starts, ends, np.array(["jump"])))
+    position = torch.arange(40.0)
+    depth = SimpleNamespace(tau=position, active=position < 10)
+    localizer = SimpleNamespace(outputs=lambda features: SimpleNamespace(depth=depth))
+    numbers = importlib.import_module("supervision").depth_numbers(localizer, Split((sample,), ("jump",)))
+    assert numbers["tau"] == 19.5 and numbers["active"] == 0.25
+    assert numbers["tau_near"] == np.mean([9, 10, 11, 12, 13])
+    assert numbers["tau_far"] == np.mean([0, 1, *range(21, 40)])
+
+
+@pytest.mark.parametrize("name", ["training_cost", "supervision"])
+def test_a_setting_that_does_not_exist_is_named(name, tmp_path):
+    done = start(name, tmp_path / "out.json", "model.widht=8")
+    assert done.returncode == 2 and "did you mean 'model.width'?" in done.stderr and "Traceback" not in done.stderr
 
 
 @pytest.mark.slow

@@ -105,6 +105,7 @@ def evaluate(
     ] = False,
 ) -> None:
     """Score a trained model, or the prediction file of any detector."""
+    from temporalzoom.experiments.evaluation import ORACLE, is_oracle
     from temporalzoom.experiments.scoring import score_file, score_model
 
     thresholds = _thresholds(tiou)
@@ -124,9 +125,12 @@ def evaluate(
             model, thresholds, protocol, budget=budget, allow_missing=allow_missing, out=out, console=notes
         )
     _report_skipped(score.skipped)
+    oracle = model is not None and is_oracle(model)
     if as_json:
-        print(json.dumps(score.summary(), indent=1))
+        print(json.dumps(score.summary() | ({"oracle": True} if oracle else {}), indent=1))
         return
+    if oracle:
+        screen.print(ORACLE, highlight=False, soft_wrap=True)
     for table in score.tables():
         screen.print(table)
 

@@ -100,9 +100,9 @@ class TZNConfig(Section):
 
     shallow_layers: Count = 2
     deep_layers: Count = 7
-    deep_window: Count = 32  # reach of the deep path's attention in positions; few tokens, so it may look far
+    deep_window: Count = 32  # with zoom 0: an active token sees other active ones up to so many positions away
     expansion: Count = 2  # of the feed-forward layers
-    zoom: Annotated[int, Field(ge=0)] = 4  # an active token sees the projected features of so many neighbours
+    zoom: Annotated[int, Field(ge=0)] = 24  # an active token sees the shallow tokens so many positions to either side
     combine: Literal["residual", "logits", "features", "layers"] = "residual"
     normalize_logits: bool = False
     depth: bool = True
@@ -110,12 +110,13 @@ class TZNConfig(Section):
     pruning: bool = True
     keep: Share = 0.8
     protect_frames: NotNegative = 12.0
+    protection: Literal["predicted", "oracle"] = "predicted"  # oracle: around the true boundaries, an ablation
     hysteresis: Literal["none", "hold", "deadzone"] = "hold"
     band: Share = 0.05
     tau_min: Share | None = None  # null: the threshold that lets `share` of the positions pass, learned in training
     share: Share = 0.15
     warmup: Annotated[int, Field(ge=0)] = 200
-    explore: Share = 0.1
+    explore: Share = 1.0
     budget: Share | None = None
     execution: Literal["sparse", "dense"] = "sparse"
     checkpoint_deep: bool = False
@@ -123,6 +124,7 @@ class TZNConfig(Section):
     shallow_weight: NotNegative = 0.5
     deep_weight: NotNegative = 0.5
     depth_weight: NotNegative = 0.5  # supervision: value
+    boundary_value: NotNegative = 0.5  # supervision: value; of one position's error in distance beside a boundary
     compute_weight: NotNegative = 0.05  # supervision: penalty, the paper's lambda_c
     prune_weight: NotNegative = 0.01
     uncertainty_weight: NotNegative = 0.1

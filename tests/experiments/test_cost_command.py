@@ -93,7 +93,7 @@ def test_formula_is_the_paper_s(measure, config):
     """Everything everywhere, once, and E(tau) times the deep path; here from the parts of a full execution."""
     system = measure(config, "tzn.budget=1.0", "tzn.pruning=false")["system"]
     parts, tau = system["flops"]["parts"], system["depth"]["stability"]["hold"]["mean"]
-    deep = parts["deep"] + parts["zoom"]
+    deep = parts["deep"]
     everywhere = sum(parts.values()) - deep - parts["heads"] / 2
     assert system["depth"]["formula"] == pytest.approx(everywhere + tau * deep, rel=1e-6)
 

@@ -2,12 +2,16 @@
 
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from rich.console import Console
 
 from temporalzoom.config import load_config
-from temporalzoom.experiments import demo
+from temporalzoom.datasets.zoombench import make_zoombench
+from temporalzoom.experiments import demo, demo_report
+from temporalzoom.experiments.evaluation import evaluate_split
+from temporalzoom.inference.localizer import Localizer
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SMALLER = (
@@ -54,9 +58,69 @@ def test_the_report_is_one_file_that_shows_everything(out):
         "Precision over recall",
         "uniform-6+bdr",
         "Where depth is spent",
+        "What depth buys",
         "<svg",
     ):
         assert words in page, words
+
+
+def test_the_budget_curve_runs_from_shallow_only_to_everywhere(out):
+    results = json.loads((out / "results.json").read_text())
+    *points, trained = results["budget_curve"]
+    assert [point["budget"] for point in points] == [0, 0.05, 0.1, 0.2, 0.4, 1]
+    costs = [point["flops_ratio"] for point in points]
+    assert costs == sorted(costs) and 0 < costs[0] < costs[1] < costs[-1]
+    assert all(0 <= point["average_mAP"] <= 1 for point in points)
+    # The point as trained is the system of the tables.
+    tzn, uniform = results["systems"]["tzn"], results["systems"]["uniform-6"]
+    assert trained == {
+        "budget": None,
+        "average_mAP": pytest.approx(tzn["average_mAP"]),
+        "flops_ratio": pytest.approx(tzn["flops"] / uniform["flops"]),
+    }
+
+
+def test_a_budget_of_nothing_runs_no_deep_layer_and_the_model_stays_as_it_was(out, monkeypatch):
+    config = demo.demo_config("tzn", seed=1).data.zoombench.model_copy(update={"test_sequences": 2, "length": 128})
+    test = make_zoombench(config, 1, "test")
+    systems = {}
+    for name in ("uniform-6", "tzn"):
+        localizer = Localizer.load(out / name)
+        systems[name] = demo.System(localizer, evaluate_split(localizer, test), out / name, 0.0)
+    model = systems["tzn"].localizer.model
+    deep_passes = []
+    hook = model.deep[0].register_forward_hook(lambda *_: deep_passes.append(model.budget))
+    for before in (None, 0.3):
+        deep_passes.clear()
+        model.budget = before
+        demo_report.budget_curve(systems["tzn"], systems["uniform-6"], test)
+        assert model.budget == before
+        assert 0.0 not in deep_passes and {0.05, 0.1, 0.2, 0.4, 1.0, before} <= set(deep_passes)
+    hook.remove()
+    monkeypatch.setattr(demo_report, "evaluate_split", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        demo_report.budget_curve(systems["tzn"], systems["uniform-6"], test)
+    assert model.budget == before
+
+
+def test_the_figure_shows_every_system_and_budget():
+    def system(flops, score):
+        made = Mock(cost={"flops": flops})
+        made.summary.return_value = {"average_mAP": score}
+        return made
+
+    systems = {"uniform-6": system(200, 0.5), "uniform-6+bdr": system(210, 0.6), "tzn": system(80, 0.7)}
+    curve = [
+        {"budget": 0.0, "average_mAP": 0.55, "flops_ratio": 0.3},
+        {"budget": 1.0, "average_mAP": 0.72, "flops_ratio": 1.2},
+        {"budget": None, "average_mAP": 0.7, "flops_ratio": 0.4},
+    ]
+    assert demo_report.budget_points(systems, curve) == {
+        "uniform-6": [(1.0, pytest.approx(50))],
+        "uniform-6+bdr": [(1.05, pytest.approx(60))],
+        "tzn, by budget": [(0.3, pytest.approx(55)), (1.2, pytest.approx(72))],
+        "tzn, as trained": [(0.4, pytest.approx(70))],
+    }
 
 
 def test_predictions_are_in_the_form_of_the_field(out):

@@ -124,3 +124,22 @@ def test_features_in_any_layout():
     expected = run_network(MODEL, features, 40)
     for same in (np.asfortranarray(features), np.repeat(features, 2, 0)[::2], features.astype(np.float64)):
         assert_same(run_network(MODEL, same, 40), expected)
+
+
+class BoundarySpy(nn.Module):
+    """Its outputs say which true boundaries it was told of."""
+
+    receptive_field = 5
+
+    def forward(self, features, mask, boundaries):
+        assert boundaries.shape == mask.shape == features.shape[:2]
+        return Outputs(features[..., :1], boundaries[..., None].float(), features[..., :1])
+
+
+@pytest.mark.parametrize(("length", "window"), [(500, 64), (64, 64), (7, 64)])
+def test_true_boundaries_are_cut_like_the_features(length, window):
+    features = np.arange(length, dtype=np.float32)[:, None]
+    boundaries = torch.rand(length, generator=torch.Generator().manual_seed(0)) < 0.3
+    outputs = run_network(BoundarySpy(), features, window, boundaries)
+    assert outputs.logits[:, 0].tolist() == list(range(length))
+    assert outputs.offsets[:, 0].bool().tolist() == boundaries.tolist()

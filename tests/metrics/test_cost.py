@@ -53,6 +53,11 @@ def layer_flops(length: int, width: int, window: int, expansion: int) -> int:
     )  # fmt: skip
 
 
+def zoom_layer_flops(tokens: int, reach: int, expansion: int) -> int:
+    attention = 2 * (2 * tokens * (2 * reach + 1) * WIDTH)
+    return attention + linear(tokens, WIDTH, WIDTH, WIDTH) + linear(tokens, WIDTH, expansion * WIDTH, WIDTH)
+
+
 def projection_flops(length: int) -> int:
     return 3 * linear(length, INPUTS, WIDTH, WIDTH)  # convolutions of size 3
 
@@ -74,21 +79,23 @@ def test_flops_of_a_uniform_network_are_the_closed_form(length, depth, window):
     assert count.total == sum(count.parts.values())
 
 
+@pytest.mark.parametrize("zoom", [0, 2])
 @pytest.mark.parametrize("combine", ["residual", "logits", "features"])
 @pytest.mark.parametrize("length", [40, 150])
-def test_flops_of_adaptive_depth_are_those_of_the_tokens_that_ran(length, combine):
-    layers = {"shallow_layers": 2, "deep_layers": 3, "window": 5, "deep_window": 8, "expansion": 3}
-    model = network("tzn", budget=0.2, zoom=2, combine=combine, **layers)
+def test_flops_of_adaptive_depth_are_those_of_the_tokens_that_ran(length, combine, zoom):
+    layers = {"shallow_layers": 2, "deep_layers": 3, "window": 5, "deep_window": 200, "expansion": 3}
+    model = network("tzn", budget=0.2, zoom=zoom, combine=combine, **layers)
     count, narrow, active = count_flops(model, features(length)), max(WIDTH // 4, 8), math.floor(0.2 * length)
     assert count.parts == {
         "projection": projection_flops(length),
         "shallow": 2 * layer_flops(length, WIDTH, 5, 3),
-        "deep": 3 * layer_flops(active, WIDTH, 8, 3),
+        # Without zoom, every active token sees all others: blocks of keys reach over as many entries as there are.
+        "deep": 3 * (zoom_layer_flops(active, zoom, 3) if zoom else layer_flops(active, WIDTH, active - 1, 3)),
         "heads": heads_flops(length) + heads_flops(active),
-        "zoom": linear(active, 5 * WIDTH, WIDTH),
-        "uncertainty": linear(length, WIDTH, narrow) + 3 * layer_flops(length, narrow, 3, 2)
+        **({"zoom": linear(length, WIDTH, 2 * (WIDTH // 4))} if zoom else {}),
+        "uncertainty": linear(length, WIDTH, narrow) + 3 * layer_flops(length, narrow, 3, 1)
         + linear(length, narrow + 1 + WIDTH, narrow, 1),
-        "depth": linear(length, WIDTH + 1, narrow, 1),
+        "depth": linear(length, WIDTH + 1 + 4, 2 * narrow, 1),
         "importance": linear(length, WIDTH, narrow, 1),
     }  # fmt: skip
     assert count.total == sum(count.parts.values())

@@ -5,7 +5,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from temporalzoom.models.attention import SelfAttention, attend, global_layout, initial_bias, local_layout
+from temporalzoom.models.attention import (
+    SelfAttention,
+    attend,
+    attend_shared,
+    entries_within,
+    global_layout,
+    initial_bias,
+    local_layout,
+)
 
 HEADS, HEAD_WIDTH = 2, 4
 
@@ -29,18 +37,32 @@ def random_inputs(seed, batch, length, reach):
 
 
 def assert_equal_to_dense(seed, layout, positions, mask, window, reach):
-    """Outputs and the gradients of all four inputs agree at every valid query."""
+    """Outputs and the gradients of all four inputs agree at every valid query, with own and with shared keys."""
     *inputs, cotangent = random_inputs(seed, *mask.shape, reach)
-    results = []
-    for function in (
-        lambda query, key, value, bias: attend(query, key, value, layout, bias),
-        lambda query, key, value, bias: dense_attention(query, key, value, bias, positions, mask, window),
-    ):
+
+    def run(function):
         leaves = [x.clone().requires_grad_() for x in inputs]
         output = function(*leaves) * mask[:, :, None, None]
-        results.append((output, *torch.autograd.grad((output * cotangent).sum(), leaves)))
-    for ours, reference in zip(*results, strict=True):
+        return output, *torch.autograd.grad((output * cotangent).sum(), leaves)
+
+    def dense(query, key, value, bias):
+        return dense_attention(query, key, value, bias, positions, mask, window)
+
+    def first_head(x):
+        return x[:, :, :1].expand(x.shape)
+
+    own = lambda query, key, value, bias: attend(query, key, value, layout, bias)  # noqa: E731
+    shared = lambda query, key, value, bias: attend_shared(query, key[:, :, 0], value[:, :, 0], layout, bias)  # noqa: E731
+    dense_shared = lambda query, key, value, bias: dense(query, first_head(key), first_head(value), bias)  # noqa: E731
+    for ours, reference in (*zip(run(own), run(dense), strict=True), *zip(run(shared), run(dense_shared), strict=True)):
         torch.testing.assert_close(ours, reference, rtol=0, atol=1e-9)
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, unique=True), st.integers(1, 20))
+def test_packed_keys_reach_no_farther_than_they_must(kept, window):
+    positions = sorted(kept)
+    apart = [j - i for i, a in enumerate(positions) for j, b in enumerate(positions) if 0 <= b - a <= window]
+    assert entries_within(torch.tensor([positions]), window) == max(apart)
 
 
 @settings(max_examples=60, deadline=None)

@@ -44,16 +44,17 @@ class Spy:
 
     def __init__(self, model: TemporalZoom) -> None:
         self.tokens: list[int] = []
-        for layer in model.deep.layers:
+        for layer in model.deep:
             layer.register_forward_pre_hook(lambda _, arguments: self.tokens.append(arguments[0].shape[1]))
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("zoom", [0, 4])
 @given(st.lists(st.integers(1, 90), min_size=1, max_size=8), st.floats(-9.0, 9.0), st.integers(0, 5))
-@settings(max_examples=25)
-def test_sparse_equals_dense(mode, lengths, threshold, seed):
-    sparse, dense = make(seed, combine=mode), make(seed, combine=mode, execution="dense")
+@settings(max_examples=20)
+def test_sparse_equals_dense(mode, zoom, lengths, threshold, seed):
+    sparse, dense = (make(seed, combine=mode, zoom=zoom, execution=e) for e in ("sparse", "dense"))
     for model in (sparse, dense):
         model.threshold.fill_(threshold)
     features, mask = inputs(lengths, seed)
@@ -66,11 +67,11 @@ def test_sparse_equals_dense(mode, lengths, threshold, seed):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("length", [1, 2, 31, 32, 33, 1000, 5000])
 @pytest.mark.parametrize("budget", [0.0, 0.3, 1.0])
-def test_sparse_equals_dense_at_any_length_and_share(mode, length, budget):
+@pytest.mark.parametrize("zoom", [0, 24])
+def test_sparse_equals_dense_at_any_length_and_share(mode, length, budget, zoom):
     features, mask = inputs([length])
-    outputs = [
-        make(combine=mode, budget=budget, pruning=False, execution=e)(features, mask) for e in ("sparse", "dense")
-    ]
+    models = [make(combine=mode, zoom=zoom, budget=budget, pruning=False, execution=e) for e in ("sparse", "dense")]
+    outputs = [model(features, mask) for model in models]
     assert outputs[0].depth.active.float().mean() == pytest.approx(budget, abs=1 / length)
     assert_same(outputs[0], outputs[1], mask)
 
@@ -91,8 +92,19 @@ def test_a_batch_gives_what_its_sequences_give_alone(mode):
 
 
 @torch.no_grad()
-def test_global_attention_keeps_sequences_apart():
-    model = make(window=None, deep_window=None)
+@pytest.mark.parametrize("mode", MODES)
+def test_with_zoom_a_position_s_depth_changes_nobody_else(mode):
+    """What is said about a position depends on its own depth only: the budget is a dial, not another network."""
+    features, mask = inputs([80, 50])
+    some, all_ = (make(combine=mode, zoom=6, budget=b, pruning=False)(features, mask) for b in (0.3, 1.0))
+    assert 0 < some.depth.active.sum() < mask.sum()
+    assert_same(some, all_, some.depth.active)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("zoom", [0, 4])
+def test_global_attention_keeps_sequences_apart(zoom):
+    model = make(window=None, deep_window=None, zoom=zoom)
     features, mask = inputs([20, 12])
     together = model(features, mask)
     alone = model(features[1:, :12], mask[1:, :12])
@@ -102,7 +114,7 @@ def test_global_attention_keeps_sequences_apart():
 @torch.no_grad()
 @pytest.mark.parametrize("mode", MODES)
 def test_only_active_tokens_enter_the_deep_path(mode):
-    model = make(combine=mode)
+    model = make(combine=mode, tau_min=0.3)
     spy = Spy(model)
     features, mask = inputs([200, 150])
     active = model(features, mask).depth.active

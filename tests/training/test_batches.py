@@ -37,7 +37,7 @@ def assert_same(first, second):
     for name, value in vars(first).items():
         other = getattr(second, name)
         pairs = zip(value, other, strict=True) if isinstance(value, list) else [(value, other)]
-        assert all(torch.equal(a, b) for a, b in pairs), name
+        assert all(a is b is None or torch.equal(a, b) for a, b in pairs), name
 
 
 @given(st.integers(0, 2**40), st.integers(0, 10**6))
@@ -205,3 +205,17 @@ def test_fields_exist_with_bdr_only(channels, count):
     assert make_batch([sample], [0], 20, CLASSES, BDRConfig(channels=channels)).distances.shape == (1, 20, count)
     batch = make_batch([sample], [0], 20, CLASSES, WITHOUT_BDR)
     assert batch.distances is None and batch.distance_weights is None
+
+
+def test_true_boundaries_of_the_recording_not_of_the_crop():
+    # Cut in the middle of [2, 30]; [24.2, 60] is hardly shown and not asked for, but its start is there.
+    sample = make_sample(70, [2.0, 24.2], [30.0, 60.0])
+    batch = make_batch([sample, make_sample(8)], [10, 0], 20, CLASSES, WITHOUT_BDR, reach=1)
+    assert batch.starts[0].tolist() == [0.0]
+    assert batch.boundaries.dtype == torch.bool and batch.boundaries.shape == batch.mask.shape == (2, 20)
+    assert (10 + batch.boundaries[0].nonzero().flatten()).tolist() == [24, 25, 29]
+    assert not batch.boundaries[1].any()
+
+
+def test_without_a_reach_a_batch_says_nothing_about_true_boundaries():
+    assert make_batch([make_sample(20, [3.0], [9.0])], [0], 20, CLASSES, BDRConfig()).boundaries is None

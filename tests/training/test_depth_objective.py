@@ -32,7 +32,7 @@ def test_a_smaller_share_asks_for_a_higher_price():
 def test_nothing_tried_is_nothing_learned():
     nobody = torch.zeros(1, 8, dtype=torch.bool)
     logits = torch.zeros(1, 8, requires_grad=True)
-    depth = Depth(logits, torch.sigmoid(logits), torch.ones(1, 8), torch.zeros(1, 8), ~nobody, nobody)
+    depth = Depth(logits, torch.sigmoid(logits), torch.ones(1, 8), torch.zeros(1, 8), ~nobody, nobody, nobody)
     loss = value_loss(depth, torch.zeros(1, 8), ~nobody, TZNConfig())
     loss.backward()
     assert loss.item() == 0 and (logits.grad == 0).all()
@@ -40,9 +40,10 @@ def test_nothing_tried_is_nothing_learned():
 
 def test_positions_that_came_by_lot_stand_for_the_rest():
     logits = torch.tensor([[3.0, 3.0, -3.0, -3.0, -3.0]])
-    active = torch.tensor([[True, True, True, False, False]])  # the third by lot: others as low stayed outside
+    active = torch.tensor([[True, True, False, False, False]])
+    tried = torch.tensor([[True, True, True, False, False]])  # the third by lot
     everywhere = torch.ones(1, 5, dtype=torch.bool)
-    depth = Depth(logits, torch.sigmoid(logits), torch.ones(1, 5), torch.zeros(1, 5), everywhere, active)
+    depth = Depth(logits, torch.sigmoid(logits), torch.ones(1, 5), torch.zeros(1, 5), everywhere, active, tried)
     gain = torch.tensor([[0.0, 0.0, 5.0, 0.0, 0.0]])
     once = value_loss(depth, gain, everywhere, TZNConfig(explore=1.0))
     often = value_loss(depth, gain, everywhere, TZNConfig(explore=0.1))

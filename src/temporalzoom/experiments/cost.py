@@ -44,9 +44,9 @@ from temporalzoom.training.network import model_from_config
 
 BASELINE = "uniform-6"
 RECORDINGS = 8
-DEEP = ("zoom", "deep")  # the parts that see active tokens only
+DEEP = "deep"  # the part that sees active tokens only
 # What deciding where to zoom adds to a network of two paths: all that is not one of these.
-PATHS = ("projection", "shallow", *DEEP, "heads")
+PATHS = ("projection", "shallow", DEEP, "heads")
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class System:
 class Overhead:
     """What deciding where to zoom costs, relative to one transformer layer of the same width (expansion 4)."""
 
-    flops: float  # local context, depth and importance
+    flops: float  # local context, depth, importance, and keys and values of what active tokens look at
     time: float  # everything outside of projection, both paths and heads: gathering and hysteresis too
 
 
@@ -237,21 +237,21 @@ def _depth_cost(system: System, samples: Sequence[Sample], flops: FlopCount, rep
     stability_flops[system.config.tzn.hysteresis] = flops.total
     shares = {name: float(np.concatenate(rows).mean()) for name, rows in decisions.items()}
     # Gated layers may end early even where every token is run; a blend never does.
-    everything = _changed(system, execution="dense", combine="residual")
-    dense = count_run(everything.model, _runner(everything, samples))
-    deep = sum(dense.parts.get(name, 0) for name in DEEP)
-    # Dense execution runs the heads twice at every position; the paper counts them once.
-    everywhere = dense.total - deep - dense.parts["heads"] / 2
+    everything = _changed(system, execution="sparse", combine="residual", budget=1.0, keep=1.0)
+    full = count_run(everything.model, _runner(everything, samples))
+    deep = full.parts[DEEP]
+    # With every position active the heads run twice at each; the paper counts them once.
+    everywhere = full.total - deep - full.parts["heads"] / 2
     formula = paper_formula(everywhere, deep, shares["tau"], shares["kept"])
     overhead = _overhead(system, max(samples, key=len), repeats)
     return DepthCost(shares["kept"], shares["active"], formula, stability, stability_flops, overhead)
 
 
-def _changed(system: System, **settings: str) -> System:
+def _changed(system: System, **settings: str | float) -> System:
     """The same weights, other settings."""
     model = copy.copy(system.model)
     for name, value in settings.items():
-        if not isinstance(getattr(model, name), str):
+        if not isinstance(getattr(model, name), str | float | None):
             raise ValueError(f"{type(model).__name__}.{name} is no setting")
         setattr(model, name, value)
     return replace(system, model=model)

@@ -46,14 +46,7 @@ RECIPE = (
 SYSTEMS = {
     "uniform-6": ("model.name=uniform-6", "bdr.enabled=false"),
     "uniform-6+bdr": ("model.name=uniform-6",),
-    "tzn": (
-        "model.name=tzn",
-        "model.window=32",
-        "tzn.share=0.08",
-        "tzn.zoom=6",
-        "tzn.warmup=100",
-        "tzn.deep_weight=1",
-    ),
+    "tzn": ("model.name=tzn", "model.window=16", "tzn.share=0.15", "tzn.warmup=100", "tzn.deep_weight=1"),
 }
 BASELINE, REFINED, ADAPTIVE = SYSTEMS
 
@@ -87,7 +80,7 @@ def demo_config(system: str, seed: int = 0) -> Config:
 
 def run_demo(out: Path, seed: int = 0, console: Console | None = None) -> dict[str, Any]:
     """Train, evaluate, localize, report. Returns what `results.json` holds."""
-    from temporalzoom.experiments.demo_report import write_report
+    from temporalzoom.experiments.demo_report import budget_curve, write_report
 
     console = console or Console(stderr=True)
     data = load_data(demo_config(BASELINE, seed).data, seed)
@@ -98,11 +91,16 @@ def run_demo(out: Path, seed: int = 0, console: Console | None = None) -> dict[s
     systems = {name: _train_and_score(name, seed, train_split, test, out, console) for name in SYSTEMS}
     measure_costs(systems, test)
     refinement = _refinement_gain(systems[REFINED].localizer, test, console)
-    results = {"systems": {name: system.summary() for name, system in systems.items()}, "refinement": refinement}
+    curve = budget_curve(systems[ADAPTIVE], systems[BASELINE], test, console)
+    results = {
+        "systems": {name: system.summary() for name, system in systems.items()},
+        "refinement": refinement,
+        "budget_curve": curve,
+    }
     with replacing(out / "results.json") as file:
         json.dump(results, file, indent=1)
     write_segments(out / "predictions.json", systems[ADAPTIVE].evaluation.predictions)
-    write_report(out / "report.html", systems, refinement, test)
+    write_report(out / "report.html", systems, refinement, curve, test)
     return results
 
 

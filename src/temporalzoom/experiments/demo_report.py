@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from rich.console import Console
+from torch import nn
 
 from temporalzoom.bdr import extract_boundaries
 from temporalzoom.datasets.samples import Sample, Split
 from temporalzoom.datasets.zoombench import SHARPNESS_KINDS, ZoomSample, sharpness_kind
 from temporalzoom.experiments.demo import ADAPTIVE, BASELINE, SHOWN, System
+from temporalzoom.experiments.evaluation import evaluate_split
 from temporalzoom.metrics import precision_recall, tiou
+from temporalzoom.metrics.cost import count_run
+from temporalzoom.models import TemporalZoom
 from temporalzoom.training.metrics_log import read_metrics
-from temporalzoom.viewer.depth_plots import plot_depth, plot_tau_histogram
+from temporalzoom.viewer.depth_plots import plot_budget_curve, plot_depth, plot_tau_histogram
 from temporalzoom.viewer.plots import (
     plot_distance_fields,
     plot_map_by_threshold,
@@ -24,10 +31,17 @@ from temporalzoom.viewer.plots import (
 )
 from temporalzoom.viewer.report import Best, Report
 
+BUDGETS = (0.0, 0.05, 0.1, 0.2, 0.4, 1.0)
+
 
 def write_report(
-    path: Path, systems: Mapping[str, System], refinement: Mapping[str, Mapping[str, float]], test: Split
+    path: Path,
+    systems: Mapping[str, System],
+    refinement: Mapping[str, Mapping[str, float]],
+    curve: Sequence[Mapping[str, Any]],
+    test: Split,
 ) -> None:
+    """curve: of `budget_curve`."""
     report = Report(
         "Temporal Zoom on ZoomBench",
         "Detectors trained by the demo on the embedded synthetic benchmark, scored on sequences they have not seen.",
@@ -56,6 +70,7 @@ def write_report(
     _show_sequence(report, systems, max(test.samples, key=lambda sample: len(sample.segments)))
     report.heading("Where depth is spent")
     _show_depth(report, systems[ADAPTIVE], test)
+    _show_budgets(report, systems, curve)
     report.heading("Curves")
     curves = {
         name: {t: precision_recall(test.truth(), system.evaluation.predictions, t)[:2] for t in (0.5, 0.7, 0.9)}
@@ -220,4 +235,58 @@ def _show_depth(report: Report, system: System, test: Split) -> None:
             [f"at {kind} boundaries", f"{np.mean(v):.3f}" if v else None]
             for kind, v in zip(SHARPNESS_KINDS, kinds, strict=True)
         ],
+    )
+
+
+def budget_curve(
+    adaptive: System, baseline: System, test: Split, console: Console | None = None, sequences: int = 8
+) -> list[dict[str, Any]]:
+    """Average mAP .3:.7 and executed FLOPs relative to `baseline` at each of `BUDGETS`; last as trained, budget None.
+
+    FLOPs are counted on the first `sequences` test sequences, as in the table of costs.
+    """
+    model = adaptive.localizer.model
+    assert isinstance(model, TemporalZoom)
+    whole = _count_flops(baseline.localizer.model, test, sequences)
+    trained = model.budget
+    points: list[dict[str, Any]] = []
+    try:
+        for budget in (*BUDGETS, None):
+            model.budget = trained if budget is None else budget
+            score = evaluate_split(adaptive.localizer, test, console=console).detection.average
+            ratio = _count_flops(model, test, sequences) / whole
+            points.append({"budget": budget, "average_mAP": score, "flops_ratio": ratio})
+    finally:
+        model.budget = trained
+    return points
+
+
+def _count_flops(model: nn.Module, test: Split, sequences: int) -> int:
+    features = torch.from_numpy(np.stack([sample.features for sample in test.samples[:sequences]]))
+    mask = torch.ones(features.shape[:2], dtype=torch.bool)
+    return count_run(model, lambda: model(features, mask)).total
+
+
+def budget_points(
+    systems: Mapping[str, System], curve: Sequence[Mapping[str, Any]]
+) -> dict[str, list[tuple[float, float]]]:
+    """What the figure shows, by name: relative FLOPs and average mAP in percent."""
+    whole = systems[BASELINE].cost["flops"]
+    points: dict[str, list[tuple[float, float]]] = {
+        name: [(system.cost["flops"] / whole, 100 * system.summary()["average_mAP"])]
+        for name, system in systems.items()
+        if name != ADAPTIVE
+    }
+    for point in curve:
+        name = f"{ADAPTIVE}, as trained" if point["budget"] is None else f"{ADAPTIVE}, by budget"
+        points.setdefault(name, []).append((point["flops_ratio"], 100 * point["average_mAP"]))
+    return points
+
+
+def _show_budgets(report: Report, systems: Mapping[str, System], curve: Sequence[Mapping[str, Any]]) -> None:
+    budgets = ", ".join(f"{100 * budget:g}" for budget in BUDGETS)
+    report.figure(
+        plot_budget_curve(budget_points(systems, curve), ylabel="average mAP .3:.7 (%)"),
+        f"What depth buys: the trained {ADAPTIVE} with {budgets} % of the positions of each sequence allowed into the "
+        "deep path, beside what its own threshold lets in and the systems of uniform depth.",
     )

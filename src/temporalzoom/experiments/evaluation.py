@@ -15,18 +15,22 @@ from temporalzoom.datasets.samples import Split
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.metrics import BoundaryErrors, DetectionResult, boundary_errors, evaluate_detections
 from temporalzoom.segments import Segments
+from temporalzoom.training.checkpoint import find_checkpoint, read_info
+from temporalzoom.training.network import oracle_reach
 
 DEFAULT_THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)
+ORACLE = "oracle: pruning was protected by the true boundaries of the test set; an ablation, not a result"
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Predictions of one system on one split, and how good they are."""
+    """Predictions of one system on one split, and how good they are. oracle: the truth helped to make them."""
 
     predictions: dict[str, Segments]
     detection: DetectionResult
     boundaries: BoundaryErrors
     seconds: float
+    oracle: bool = False
 
     def summary(self) -> dict[str, Any]:
         """The numbers, ready for JSON."""
@@ -35,6 +39,7 @@ class Evaluation:
             "boundary_error_frames": self.boundaries.mean,
             "median_boundary_error_frames": self.boundaries.median,
             "localization_seconds": self.seconds,
+            **({"oracle": True} if self.oracle else {}),
         }
 
 
@@ -60,6 +65,7 @@ def evaluate_split(
         evaluate_detections(split.truth(), predictions, thresholds),
         boundary_errors(split.truth(), predictions, frames_per_second(split)),
         seconds,
+        localizer.oracle_reach is not None,
     )
 
 
@@ -67,6 +73,12 @@ def evaluate_run(
     run: str | Path, split: Split, thresholds: Sequence[float] = DEFAULT_THRESHOLDS, console: Console | None = None
 ) -> Evaluation:
     return evaluate_split(Localizer.load(run), split, thresholds, console)
+
+
+def is_oracle(run: Path) -> bool:
+    """Whether scores of this run are an ablation that looks at the truth, and must say so: see `ORACLE`."""
+    info = read_info(find_checkpoint(run))
+    return oracle_reach(info.config, info.grid.stride) is not None
 
 
 def frames_per_second(split: Split) -> Mapping[str, float]:

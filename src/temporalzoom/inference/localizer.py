@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from temporalzoom.config import InferenceConfig
 from temporalzoom.datasets.samples import Sample
@@ -18,7 +18,7 @@ from temporalzoom.models import Outputs
 from temporalzoom.segments import Segments
 from temporalzoom.timegrid import TimeGrid
 from temporalzoom.training.checkpoint import find_checkpoint, load_weights, read_info
-from temporalzoom.training.network import model_from_config
+from temporalzoom.training.network import model_from_config, near_boundaries, oracle_reach
 
 
 class Localizer:
@@ -32,6 +32,7 @@ class Localizer:
         self.model = model.eval()
         self.classes, self.grid, self.options = classes, grid, options
         self.input_width: int | None = None
+        self.oracle_reach: int | None = None  # a number: pruning spares the true boundaries, so that truth is needed
 
     @classmethod
     def load(cls, path: str | Path, budget: float | None = None) -> Localizer:
@@ -50,6 +51,7 @@ class Localizer:
         load_weights(checkpoint, model)
         localizer = cls(model, info.classes, info.grid, info.config.inference)
         localizer.input_width = info.input_width
+        localizer.oracle_reach = oracle_reach(config, info.grid.stride)
         return localizer
 
     def __call__(
@@ -60,24 +62,44 @@ class Localizer:
         duration: float | None = None,
         threshold: float | None = None,
         top: int | None = None,
+        truth: Segments | None = None,
     ) -> Segments:
         """features: (T, F) -> segments with at least `threshold` (default: the configuration's), at most `top` of them,
         highest score first. `grid` and `duration` (seconds) default to what the model was trained with, and to what the
-        features cover."""
+        features cover. `truth`: see `outputs`."""
         array = self._checked(features)
         grid = grid or self.grid
         duration = grid.duration(len(array)) if duration is None else duration
-        segments = decode(self.outputs(array), self.classes, grid, duration, self.options)
+        segments = decode(self.outputs(array, grid=grid, truth=truth), self.classes, grid, duration, self.options)
         segments = segments.filter(min_score=self.options.threshold if threshold is None else threshold)
         return segments if top is None else segments.top(top)
 
-    def outputs(self, features: ArrayLike) -> Outputs:
-        """Raw outputs in grid units. features: (T, F) -> tensors of (T, ...)."""
-        return run_network(self.model, self._checked(features), self.options.max_length)
+    def outputs(self, features: ArrayLike, *, grid: TimeGrid | None = None, truth: Segments | None = None) -> Outputs:
+        """Raw outputs in grid units. features: (T, F) -> tensors of (T, ...).
+
+        truth: the true segments. Nobody looks at them but a model trained with `tzn.protection: oracle`, which needs
+        them.
+        """
+        array = self._checked(features)
+        protected = self._protected(len(array), grid or self.grid, truth)
+        return run_network(self.model, array, self.options.max_length, protected)
 
     def localize_samples(self, samples: Iterable[Sample]) -> dict[str, Segments]:
         """Everything found in each sample, down to the lowest score: what evaluation needs."""
-        return {s.name: self(s.features, grid=s.grid, duration=s.duration, threshold=0.0) for s in samples}
+        return {
+            s.name: self(s.features, grid=s.grid, duration=s.duration, threshold=0.0, truth=s.segments) for s in samples
+        }
+
+    def _protected(self, length: int, grid: TimeGrid, truth: Segments | None) -> Tensor | None:
+        """(length,) boolean for the oracle ablation, None for all other models."""
+        if self.oracle_reach is None:
+            return None
+        if truth is None:
+            raise InputError(
+                "no true boundaries are known here, and the model was trained with tzn.protection=oracle, an ablation "
+                "that protects them from pruning; train with tzn.protection=predicted to localize"
+            )
+        return near_boundaries(grid.to_grid(truth.starts), grid.to_grid(truth.ends), length, self.oracle_reach)
 
     def _checked(self, features: ArrayLike) -> NDArray[np.float32]:
         array = np.asarray(features, np.float32)

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from temporalzoom.models import Outputs
+from temporalzoom.models.allocator import keep_freed_memory
 from temporalzoom.models.denormals import denormals_as_zero
 
 
@@ -34,14 +35,21 @@ def plan_windows(length: int, window: int, margin: int) -> Iterator[tuple[int, i
 
 @torch.inference_mode()
 @denormals_as_zero()
-def run_network(model: nn.Module, features: NDArray[np.float32], window: int) -> Outputs:
-    """Raw outputs of one sequence. features: (T, F), T >= 1 -> Outputs with tensors of (T, ...)."""
+def run_network(
+    model: nn.Module, features: NDArray[np.float32], window: int, boundaries: Tensor | None = None
+) -> Outputs:
+    """Raw outputs of one sequence. features: (T, F), T >= 1 -> Outputs with tensors of (T, ...).
+
+    boundaries: (T,) boolean, true positions to protect from pruning, for the oracle ablation of `tzn`.
+    """
+    keep_freed_memory()
     field = getattr(model, "receptive_field", None)
     margin = window // 4 if field is None else field
     parts: list[Outputs] = []
     for first, last, keep_first, keep_last in plan_windows(len(features), window, margin):
         piece = torch.tensor(np.ascontiguousarray(features[first:last], np.float32))[None]
         mask = torch.ones(1, last - first, dtype=torch.bool)
-        outputs: Outputs = model(piece, mask)
+        truth = {} if boundaries is None else {"boundaries": boundaries[None, first:last]}
+        outputs: Outputs = model(piece, mask, **truth)
         parts.append(outputs.map(lambda x: x[0, keep_first - first : keep_last - first]))  # noqa: B023
     return Outputs.concatenate(parts)

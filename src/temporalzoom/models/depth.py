@@ -17,14 +17,10 @@ def gradient_magnitude(features: Tensor, mask: Tensor) -> Tensor:
 
     In units of its own mean, so that it means the same for features of any scale.
     """
-    length = features.shape[1]
-    steps = torch.arange(length, device=features.device)
-    last = mask.sum(1, keepdim=True).clamp(min=1) - 1
-    following = torch.where(steps + 1 > last, (last - 1).clamp(min=0), steps + 1).clamp(max=length - 1)
-    previous = torch.where(steps == 0, min(1, length - 1), steps - 1).expand_as(following)
-    previous = torch.minimum(previous, last)
-    rows = torch.arange(len(features), device=features.device)[:, None]
-    size = torch.linalg.vector_norm(features[rows, following] - features[rows, previous], dim=-1) * mask
+    # Reflected at an edge, both neighbours are the same position: the difference is zero there.
+    inner = F.pad(mask[:, :-2] & mask[:, 2:], (1, 1)) if mask.shape[1] > 2 else torch.zeros_like(mask)
+    size = torch.linalg.vector_norm(features[:, 2:] - features[:, :-2], dim=-1)
+    size = F.pad(size, (1, 1))[:, : mask.shape[1]] * inner
     mean = size.sum(1, keepdim=True) / mask.sum(1, keepdim=True).clamp(min=1)
     return size / mean.clamp(min=1e-6)
 
@@ -48,7 +44,7 @@ class Uncertainty(nn.Module):
         super().__init__()
         self.limit = limit
         self.narrow = nn.Linear(width, narrow)
-        self.context = Encoder(narrow, 1, LOCAL_DEPTH, LOCAL_WINDOW, expansion=2)
+        self.context = Encoder(narrow, 1, LOCAL_DEPTH, LOCAL_WINDOW, expansion=1, mix=False)
         self.head = gate(narrow + 1 + width, narrow, bias=2.0)
 
     def forward(self, tokens: Tensor, gradient: Tensor, mask: Tensor) -> Tensor:

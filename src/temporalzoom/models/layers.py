@@ -63,7 +63,8 @@ class NeighbourMix(nn.Module):
     def forward(self, tokens: Tensor, layout: TokenLayout) -> Tensor:
         previous = F.pad(tokens[:, :-1], (0, 0, 1, 0)) * layout.previous
         following = F.pad(tokens[:, 1:], (0, 0, 0, 1)) * layout.following
-        return previous * self.taps[0] + tokens * self.taps[1] + following * self.taps[2]
+        mixed = torch.addcmul(tokens * self.taps[1], previous, self.taps[0])
+        return torch.addcmul(mixed, following, self.taps[2])
 
 
 class Projection(nn.Module):
@@ -84,27 +85,47 @@ class Projection(nn.Module):
         return tokens * valid
 
 
-class TransformerLayer(nn.Module):
-    """Pre-norm layer: depthwise convolution, self-attention, feed-forward. (B, T, D) -> (B, T, D)."""
+def feed_forward(width: int, expansion: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(width, expansion * width), nn.GELU(), nn.Linear(expansion * width, width))
 
-    def __init__(self, width: int, heads: int, window: int | None, dropout: float = 0.0, expansion: int = 4) -> None:
+
+def xavier(layer: nn.Module) -> None:
+    """PyTorch's own start of linear layers is timid: branches that whisper are learned late."""
+    for module in layer.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            nn.init.zeros_(module.bias)
+
+
+class TransformerLayer(nn.Module):
+    """Pre-norm layer: depthwise convolution, self-attention, feed-forward. (B, T, D) -> (B, T, D).
+
+    mix: with the convolution.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        window: int | None,
+        dropout: float = 0.0,
+        expansion: int = 4,
+        mix: bool = True,
+    ) -> None:
         super().__init__()
         self.attention_norm = nn.LayerNorm(width)
-        self.mix = NeighbourMix(width)
+        self.mix = NeighbourMix(width) if mix else None
         self.attention = SelfAttention(width, heads, window or GLOBAL_REACH)
         self.feed_forward_norm = nn.LayerNorm(width)
-        self.feed_forward = nn.Sequential(
-            nn.Linear(width, expansion * width), nn.GELU(), nn.Linear(expansion * width, width)
-        )
+        self.feed_forward = feed_forward(width, expansion)
         # On the residual branches only: dropout inside attention would rule out fused kernels.
         self.dropout = nn.Dropout(dropout)
-        for module in self.modules():
-            if isinstance(module, nn.Linear):  # PyTorch's own start is timid: branches that whisper are learned late
-                nn.init.xavier_uniform_(module.weight)
-                nn.init.zeros_(module.bias)
+        xavier(self)
 
     def forward(self, tokens: Tensor, layout: TokenLayout) -> Tensor:
-        mixed = self.mix(self.attention_norm(tokens), layout)
+        mixed = self.attention_norm(tokens)
+        if self.mix is not None:
+            mixed = self.mix(mixed, layout)
         tokens = tokens + self.dropout(self.attention(mixed, layout.attention))
         return tokens + self.dropout(self.feed_forward(self.feed_forward_norm(tokens)))
 
@@ -113,10 +134,19 @@ class Encoder(nn.Module):
     """A stack of transformer layers. (B, T, D) -> (B, T, D)."""
 
     def __init__(
-        self, width: int, heads: int, depth: int, window: int | None, dropout: float = 0.0, expansion: int = 4
+        self,
+        width: int,
+        heads: int,
+        depth: int,
+        window: int | None,
+        dropout: float = 0.0,
+        expansion: int = 4,
+        mix: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(TransformerLayer(width, heads, window, dropout, expansion) for _ in range(depth))
+        self.layers = nn.ModuleList(
+            TransformerLayer(width, heads, window, dropout, expansion, mix) for _ in range(depth)
+        )
 
     def forward(self, tokens: Tensor, layout: TokenLayout) -> Tensor:
         for layer in self.layers:

@@ -40,8 +40,8 @@ class Depth:
     """What adaptive depth decided. All (B, T).
 
     logits: of the depth predictor; tau: after hysteresis; importance: of the pruner; log_variance: log sigma^2;
-    kept: survived pruning; active: entered the deep path. Only while training: what each path said on its own, and the
-    straight-through factor of pruning is part of the combined outputs already.
+    kept: survived pruning; active: gets the deep path; tried: entered it, in training also others, to learn its value.
+    Only in training: what each path said on its own.
     """
 
     logits: Tensor
@@ -50,6 +50,7 @@ class Depth:
     log_variance: Tensor
     kept: Tensor
     active: Tensor
+    tried: Tensor
     shallow: Outputs | None = None
     deep: Outputs | None = None
 

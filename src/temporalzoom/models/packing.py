@@ -54,13 +54,13 @@ class Packed:
         return values.flatten(0, 1).index_select(0, self.index)[None]
 
     def gather_around(self, values: Tensor, reach: int) -> Tensor:
-        """Each token with its neighbours, zero beyond the ends: (B, T, D) -> (1, N, (2 reach + 1) D)."""
+        """Each token with its neighbours, zero beyond the ends: (B, T, D) -> (N, 2 reach + 1, D)."""
         length = values.shape[1]
         padded = F.pad(values, (0, 0, reach, reach)).flatten(0, 1)
         first = self.index + self.index.div(length, rounding_mode="floor") * 2 * reach
         around = first[:, None] + torch.arange(2 * reach + 1, device=values.device)
         # index_select, not indexing: where indices repeat, its gradient adds up in one order on any number of threads.
-        return padded.index_select(0, around.flatten()).view(1, len(self.index), -1)
+        return padded.index_select(0, around.flatten()).view(len(self.index), 2 * reach + 1, -1)
 
     def scatter_into(self, base: Outputs, packed: Outputs) -> Outputs:
         """`base` (B, T, ...) with the rows of the valid packed tokens (1, N, ...) in their places."""

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from temporalzoom.models.deep import Surroundings, Zoom, ZoomLayer
 from temporalzoom.models.depth import (
     Uncertainty,
     dead_zone,
@@ -32,9 +33,12 @@ from temporalzoom.models.registry import register
 
 Combine = Literal["residual", "logits", "features", "layers"]
 Hysteresis = Literal["none", "hold", "deadzone"]
+Context = Surroundings | TokenLayout
 
 # How quickly tau rises around its threshold.
-SHARPNESS = 2.0
+SHARPNESS = 6.0
+# What the depth predictor hears from the shallow heads, and what brings it to about the size of the other inputs.
+CLAIMS, SCALE = 4, 2.0
 
 
 class TemporalZoom(nn.Module):
@@ -43,8 +47,10 @@ class TemporalZoom(nn.Module):
     depth=False: no depth predictor, every kept position gets the whole deep path. uncertainty=False: no local context,
     sigma^2 is not predicted. pruning=False: no position is dropped for its importance. budget: if given, the share of
     positions with the highest tau that enter the deep path, instead of a threshold. protect: pruning may not drop so
-    many positions to either side of a boundary of the shallow distance field. zoom: an active token also gets the
-    projected features of so many positions to either side, as they were before the shallow layers smoothed them.
+    many positions to either side of a boundary of the shallow distance field. zoom: an active token sees the shallow
+    tokens of so many positions to either side, and nothing of the other active ones; 0: it sees the other active ones
+    up to `deep_window` positions away. explore: share of the other positions that are tried in training too; 1: all.
+    supervision: `value`, tau learns from its own target only; `penalty`, from the detection loss through the mixture.
     """
 
     def __init__(
@@ -61,7 +67,7 @@ class TemporalZoom(nn.Module):
         deep_layers: int = 7,
         deep_window: int | None = 32,
         expansion: int = 2,
-        zoom: int = 4,
+        zoom: int = 24,
         combine: Combine = "residual",
         normalize_logits: bool = False,
         depth: bool = True,
@@ -72,10 +78,11 @@ class TemporalZoom(nn.Module):
         tau_min: float | None = None,
         share: float = 0.15,
         warmup: int = 200,
-        explore: float = 0.1,
+        explore: float = 1.0,
         budget: float | None = None,
         hysteresis: Hysteresis = "hold",
         band: float = 0.05,
+        supervision: Literal["value", "penalty"] = "value",
         execution: Literal["sparse", "dense"] = "sparse",
         checkpoint_deep: bool = False,
     ) -> None:
@@ -85,30 +92,28 @@ class TemporalZoom(nn.Module):
         self.keep, self.protect = keep, protect
         self.tau_min, self.share, self.warmup, self.explore, self.budget = tau_min, share, warmup, explore, budget
         self.hysteresis, self.band = hysteresis, band
-        self.execution, self.checkpoint_deep = execution, checkpoint_deep
+        self.supervision, self.execution, self.checkpoint_deep = supervision, execution, checkpoint_deep
         narrow = max(width // 4, 8)
         self.projection = Projection(input_width, width)
         self.shallow = Encoder(width, heads, shallow_layers, window, dropout, expansion)
-        self.deep = Encoder(width, heads, deep_layers, self.deep_window, dropout, expansion)
+        if zoom:
+            self.deep = nn.ModuleList(ZoomLayer(width, heads, zoom, dropout, expansion) for _ in range(deep_layers))
+        else:
+            self.deep = Encoder(width, heads, deep_layers, self.deep_window, dropout, expansion).layers
+        self.zoom = Zoom(width, heads, zoom) if zoom else None
         self.heads = Heads(width, classes, distance_channels)
-        self.zoom_reach = zoom
-        self.zoom = nn.Linear((2 * zoom + 1) * width, width) if zoom else None
-        if self.zoom is not None:
-            nn.init.zeros_(self.zoom.weight)
-            nn.init.zeros_(self.zoom.bias)
         self.uncertainty = Uncertainty(width, narrow) if uncertainty else None
-        self.depth = gate(width + 1, narrow, bias=0.0) if depth else None
+        self.depth = gate(width + 1 + CLAIMS, 2 * narrow, bias=0.0) if depth else None
         self.importance = gate(width, narrow, bias=2.0) if pruning else None
         self.register_buffer("threshold", torch.zeros(()))
         self.register_buffer("batches", torch.zeros((), dtype=torch.long))
 
     def forward(self, features: Tensor, mask: Tensor, boundaries: Tensor | None = None) -> Outputs:
         """features: (B, T, F), mask: (B, T); boundaries: (B, T), true ones to protect, for the oracle ablation."""
-        projected = self.projection(features, mask)
-        tokens = self.shallow(projected, TokenLayout.build(mask, self.window))
+        tokens = self.shallow(self.projection(features, mask), TokenLayout.build(mask, self.window))
         shallow = self.heads(tokens)
         decided, factor = self._decide(features, tokens, mask, shallow, boundaries)
-        outputs = self._combine(projected, tokens, shallow, decided, factor)
+        outputs = self._combine(tokens, mask, shallow, decided, factor)
         outputs.depth = decided
         return outputs
 
@@ -116,17 +121,24 @@ class TemporalZoom(nn.Module):
         self, features: Tensor, tokens: Tensor, mask: Tensor, shallow: Outputs, boundaries: Tensor | None
     ) -> tuple[Depth, Tensor]:
         """Who enters the deep path, and the factor (B, T) of what it adds: tau times the pruner's hard mask."""
+        tokens = F.layer_norm(tokens, tokens.shape[-1:])
+        # The gates learn where depth pays; they must not bend the tokens that everything else is made of.
+        seen = tokens.detach()
         unknown = torch.zeros_like(mask, dtype=tokens.dtype)
         log_variance = unknown
         if self.uncertainty is not None:
             log_variance = self.uncertainty(tokens, gradient_magnitude(features, mask), mask)
         logits, tau = unknown, torch.ones_like(unknown)
         if self.depth is not None:
-            logits = self.depth(torch.cat((tokens, log_variance.detach().exp().log1p().unsqueeze(-1)), -1)).squeeze(-1)
+            sigma = log_variance.detach().exp().log1p().unsqueeze(-1)
+            logits = self.depth(torch.cat((seen, sigma, _claims(shallow).detach()), -1)).squeeze(-1)
             tau = self._steady(self._tau(logits, mask))
+            if self.supervision == "value":  # to the detection loss depth is free: it would ask for it everywhere
+                tau = tau.detach()
         importance, kept, straight = torch.ones_like(unknown), mask, torch.ones_like(unknown)
         if self.importance is not None:
-            importance_logits = self.importance(tokens).squeeze(-1)
+            # On top of the depth predictor's word: what is worth depth must not be pruned for want of training.
+            importance_logits = self.importance(seen).squeeze(-1) + logits.detach()
             importance = torch.sigmoid(importance_logits)
             noise = -torch.log(-torch.log(torch.rand_like(importance).clamp(1e-6, 1 - 1e-6))) if self.training else 0.0
             kept = keep_highest(importance_logits + noise, mask, self.keep)
@@ -136,7 +148,10 @@ class TemporalZoom(nn.Module):
                 kept = kept | (boundaries & mask)
             straight = straight_through(kept.to(importance.dtype), importance)
         active = kept & self._worth_it(tau, kept, mask)
-        return Depth(logits, tau, importance, log_variance, kept, active), tau * straight
+        tried = active
+        if self.training and self.depth is not None:  # the value of depth is learned only where depth was tried
+            tried = active | (mask & (torch.rand_like(tau) < self.explore))
+        return Depth(logits, tau, importance, log_variance, kept, active, tried), tau * straight
 
     def _tau(self, logits: Tensor, mask: Tensor) -> Tensor:
         """Depth from the predictor's logits, (B, T) each.
@@ -154,45 +169,47 @@ class TemporalZoom(nn.Module):
         return torch.sigmoid(SHARPNESS * (logits - self.threshold.clone()))
 
     def _worth_it(self, tau: Tensor, kept: Tensor, mask: Tensor) -> Tensor:
-        """Where tau is high enough. (B, T) each.
-
-        While training, some positions enter by lot: the value of depth can only be learned where depth was tried.
-        """
+        """Where tau is high enough. (B, T) each."""
         if self.depth is None:
             return mask
         if self.budget is not None and not self.training:
             return keep_highest(tau.masked_fill(~kept, -1.0), mask, self.budget)
-        chosen = tau >= (0.5 if self.tau_min is None else self.tau_min)
-        return chosen | (torch.rand_like(tau) < self.explore) if self.training else chosen
+        return tau >= (0.5 if self.tau_min is None else self.tau_min)
 
     def _steady(self, tau: Tensor) -> Tensor:
         if self.hysteresis == "none":
             return tau
         return hold(tau, self.band) if self.hysteresis == "hold" else dead_zone(tau, self.band)
 
-    def _combine(self, projected: Tensor, tokens: Tensor, shallow: Outputs, decided: Depth, factor: Tensor) -> Outputs:
-        """Run the deep path on the active tokens and add what it says."""
-        packed = Packed.of(decided.active, self.deep_window, dense=self.execution == "dense")
+    def _combine(self, tokens: Tensor, mask: Tensor, shallow: Outputs, decided: Depth, factor: Tensor) -> Outputs:
+        """Run the deep path on the tokens to be tried and add what it says about the active ones."""
+        everywhere = self.execution == "dense" or (self.training and self.explore >= 1)
+        packed = Packed.of(decided.tried, self.deep_window, dense=everywhere)
         if self.training:
             decided.shallow = shallow
         if not len(packed.index):
             return replace(shallow)
         before = packed.gather(tokens)
-        if self.zoom is not None:
-            before = before + self.zoom(packed.gather_around(projected, self.zoom_reach))
+        if self.training and self.combine != "layers":
+            # What runs is what was trained: below the threshold depth adds nothing, but its gradient is known.
+            factor = straight_through(factor.detach() * decided.active, factor)
         weight = packed.gather(factor.unsqueeze(-1))
+        context = self.zoom(tokens, mask, packed, everywhere) if self.zoom is not None else packed.layout
         if self.combine == "layers":
-            after = self._gated_layers(before, weight, packed)
+            after = self._gated_layers(before, weight, packed, context)
         else:
-            after = self._run_deep(before, packed)
-        if self.combine in ("features", "layers"):
-            deep = self.heads(after if self.combine == "layers" else torch.lerp(before, after, weight))
-            if self.training:
-                decided.deep = packed.scatter_into(shallow, deep)
-            return packed.scatter_into(shallow, deep)
+            after = before
+            for layer in self.deep:
+                after = self._layer(layer, after, context)
+        if self.combine == "features" and not self.training:
+            return packed.scatter_into(shallow, self.heads(torch.lerp(before, after, weight)))
         deep = self.heads(after)
         if self.training:
             decided.deep = packed.scatter_into(shallow, deep)
+        if self.combine == "layers":
+            return packed.masked(decided.active.flatten()[packed.index]).scatter_into(shallow, deep)
+        if self.combine == "features":
+            return packed.scatter_into(shallow, self.heads(torch.lerp(before, after, weight)))
         start = shallow.map(packed.gather)
         mixed = start.blend(deep, weight)
         if self.combine == "logits" and self.normalize_logits:
@@ -200,41 +217,53 @@ class TemporalZoom(nn.Module):
             mixed.logits = torch.lerp(calm, sharp, weight)
         return packed.scatter_into(shallow, mixed)
 
-    def _run_deep(self, tokens: Tensor, packed: Packed) -> Tensor:
-        for layer in self.deep.layers:
-            tokens = self._layer(layer, tokens, packed.layout)
-        return tokens
-
-    def _gated_layers(self, tokens: Tensor, tau: Tensor, packed: Packed) -> Tensor:
+    def _gated_layers(self, tokens: Tensor, tau: Tensor, packed: Packed, context: Context) -> Tensor:
         """Layer l adds its update with gate `clip(L * tau - l, 0, 1)`: tau is how many layers a position gets.
 
         tokens: (1, N, D), tau: (1, N, 1). A token whose gate is closed is done, and leaves the packed sequence.
         """
         result = tokens
         here = torch.arange(tokens.shape[1], device=tokens.device)
-        for number, layer in enumerate(self.deep.layers):
-            opening = (len(self.deep.layers) * tau - number).clamp(0, 1)
+        for number, layer in enumerate(self.deep):
+            opening = (len(self.deep) * tau - number).clamp(0, 1)
             going = packed.mask[0] & (opening[0, :, 0] > 0)
-            if self.execution == "sparse":
+            if not bool(going.any()):
+                break
+            if isinstance(context, Surroundings) and context.layout is not None:
+                opening = opening * going[None, :, None]
+            elif self.execution == "sparse":
                 packed, tokens, tau, opening, here = (
                     packed.select(going), tokens[:, going], tau[:, going], opening[:, going], here[going]
                 )  # fmt: skip
+                context = context.select(going) if isinstance(context, Surroundings) else packed.layout
             else:
                 packed = packed.masked(going)
-                opening = opening * going[None, :, None]
-            if not len(here) or not bool(going.any()):
-                break
-            tokens = tokens + opening * (self._layer(layer, tokens, packed.layout) - tokens)
+                opening, context = opening * going[None, :, None], packed.layout
+            tokens = tokens + opening * (self._layer(layer, tokens, context) - tokens)
             result = result.index_copy(1, here, tokens)
         return result
 
-    def _layer(self, layer: nn.Module, tokens: Tensor, layout: TokenLayout) -> Tensor:
+    def _layer(self, layer: nn.Module, tokens: Tensor, context: Context) -> Tensor:
         if self.checkpoint_deep and self.training:
-            return checkpoint(layer, tokens, layout, use_reentrant=False)
-        return layer(tokens, layout)
+            return checkpoint(layer, tokens, context, use_reentrant=False)
+        return layer(tokens, context)
 
     threshold: Tensor
     batches: Tensor
+
+
+def _claims(shallow: Outputs) -> Tensor:
+    """What the shallow path claims at each position, (B, T, CLAIMS): an instance, its box, a boundary; and how surely.
+
+    Segments come from positions that claim an instance, their ends from positions that claim a boundary: there depth
+    matters most, and the depth predictor need not learn to see it in the tokens.
+    """
+    nearest = variance = torch.zeros_like(shallow.logits[..., 0])
+    if shallow.distances is not None and shallow.distance_log_variance is not None:
+        nearest = torch.exp(-shallow.distances.abs().amin(-1))
+        variance = shallow.distance_log_variance.mean(-1)
+    surest = shallow.logits.amax(-1)
+    return torch.stack((surest, shallow.offset_log_variance.mean(-1), nearest, variance), -1) / SCALE
 
 
 @register("tzn")

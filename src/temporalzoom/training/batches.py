@@ -16,6 +16,7 @@ from torch import Tensor
 from temporalzoom.bdr import distance_targets, distance_weights
 from temporalzoom.config import BDRConfig
 from temporalzoom.datasets.samples import Sample, Split
+from temporalzoom.training.network import near_boundaries
 
 # An instance of which less than this share is inside the crop is not asked for: what is left of it may be anything.
 MIN_VISIBLE = 0.5
@@ -24,7 +25,8 @@ MIN_VISIBLE = 0.5
 @dataclass
 class Batch:
     """features: (B, T, F); mask: (B, T); instances per sequence in grid units: starts, ends (N,), labels (N,) integers;
-    distances and distance_weights: (B, T, K), None without BDR."""
+    distances and distance_weights: (B, T, K), None without BDR; boundaries: (B, T), true positions that pruning may not
+    drop, None where the network protects those it predicts."""
 
     features: Tensor
     mask: Tensor
@@ -33,12 +35,21 @@ class Batch:
     labels: list[Tensor]
     distances: Tensor | None = None
     distance_weights: Tensor | None = None
+    boundaries: Tensor | None = None
 
 
 def make_batch(
-    samples: Sequence[Sample], first: Sequence[int], length: int, classes: Sequence[str], bdr: BDRConfig
+    samples: Sequence[Sample],
+    first: Sequence[int],
+    length: int,
+    classes: Sequence[str],
+    bdr: BDRConfig,
+    reach: int | None = None,
 ) -> Batch:
-    """`length` positions of each sample from `first` on, padded to the longest."""
+    """`length` positions of each sample from `first` on, padded to the longest.
+
+    reach: how far around its true boundaries the batch says to protect; None: it says nothing about them.
+    """
     pieces = [sample.features[start : start + length] for sample, start in zip(samples, first, strict=True)]
     longest = max(len(piece) for piece in pieces)
     features = torch.zeros(len(pieces), longest, pieces[0].shape[1])
@@ -46,6 +57,7 @@ def make_batch(
     batch = Batch(features, mask, [], [], [])
     fields: list[Tensor] = []
     weights: list[Tensor] = []
+    protected: list[Tensor] = []
     for row, (sample, start, piece) in enumerate(zip(samples, first, pieces, strict=True)):
         features[row, : len(piece)] = torch.tensor(np.ascontiguousarray(piece))
         mask[row, : len(piece)] = True
@@ -61,6 +73,9 @@ def make_batch(
         batch.starts.append(torch.from_numpy(shown_starts[keep] - start).float())
         batch.ends.append(torch.from_numpy(shown_ends[keep] - start).float())
         batch.labels.append(torch.from_numpy(labels[keep]))
+        if reach is not None:
+            # Of the recording: where the crop cuts an instance off there is no boundary.
+            protected.append(near_boundaries(starts, ends, longest, reach, start))
         if bdr.enabled:
             # From all boundaries of the recording, so that a crop sees the true field ...
             where: dict[str, Any] = {"channels": bdr.channels, "radius": bdr.radius, "first": float(start)}
@@ -77,6 +92,8 @@ def make_batch(
             weights.append(weight)
     if bdr.enabled:
         batch.distances, batch.distance_weights = torch.stack(fields), torch.stack(weights)
+    if reach is not None:
+        batch.boundaries = torch.stack(protected)
     return batch
 
 
@@ -85,8 +102,13 @@ def _epoch_order(seed: int, epoch: int, size: int) -> NDArray[np.intp]:
     return np.random.default_rng([seed, 1, epoch]).permutation(size)
 
 
-def training_batch(split: Split, seed: int, step: int, batch_size: int, length: int, bdr: BDRConfig) -> Batch:
-    """The batch of one step: samples in a new random order each epoch, a random crop of each."""
+def training_batch(
+    split: Split, seed: int, step: int, batch_size: int, length: int, bdr: BDRConfig, reach: int | None = None
+) -> Batch:
+    """The batch of one step: samples in a new random order each epoch, a random crop of each.
+
+    reach: as in `make_batch`.
+    """
     random = np.random.default_rng([seed, 2, step])
     samples, first = [], []
     for index in range(step * batch_size, (step + 1) * batch_size):
@@ -94,4 +116,4 @@ def training_batch(split: Split, seed: int, step: int, batch_size: int, length: 
         sample = split.samples[_epoch_order(seed, epoch, len(split.samples))[place]]
         samples.append(sample)
         first.append(int(random.integers(max(len(sample) - length, 0) + 1)))
-    return make_batch(samples, first, length, split.classes, bdr)
+    return make_batch(samples, first, length, split.classes, bdr, reach)

@@ -36,7 +36,7 @@ def depth_terms(
         terms["uncertainty"] = options.uncertainty_weight * _uncertainty(outputs, depth, batch)
     if options.depth and options.supervision == "value" and depth.deep is not None:
         with torch.no_grad():
-            gain = (path_map(depth.shallow) - path_map(depth.deep)) * depth.active
+            gain = (path_map(depth.shallow) - path_map(depth.deep)) * depth.tried
         terms["depth"] = options.depth_weight * value_loss(depth, gain, batch.mask, options)
     if options.depth and options.supervision == "penalty":
         warm = min(progress / PENALTY_WARMUP, 1.0)
@@ -46,14 +46,14 @@ def depth_terms(
     return terms
 
 
-def value_targets(gain: Tensor, active: Tensor, mask: Tensor, share: float) -> Tensor:
+def value_targets(gain: Tensor, tried: Tensor, mask: Tensor, share: float) -> Tensor:
     """What tau should be: near 1 where depth gains more than the price, near 0 where less. (B, T) each.
 
     gain: the shallow path's loss minus the deep path's, zero where depth was not tried. The price is what the `share`
     most profitable positions gain at least, and well above the gain of the many positions where depth changes nothing.
     """
-    tried = gain[active].abs()
-    scale = (tried.mean() if len(tried) else gain.new_tensor(1.0)).clamp(min=1e-6)
+    sizes = gain[tried].abs()
+    scale = (sizes.mean() if len(sizes) else gain.new_tensor(1.0)).clamp(min=1e-6)
     price = torch.maximum(torch.quantile(gain[mask], 1 - share), scale)
     return torch.sigmoid(3.0 * (gain - price) / scale)
 
@@ -63,17 +63,10 @@ def value_loss(depth: Depth, gain: Tensor, mask: Tensor, options: TZNConfig) -> 
 
     Positions that came in by lot stand for all those that did not.
     """
-    target = value_targets(gain, depth.active, mask, options.share)
-    by_lot = depth.tau.detach() <= _highest_outside(depth)
-    weight = torch.where(by_lot, 1.0 / max(options.explore, 1e-3), 1.0) * depth.active
+    target = value_targets(gain, depth.tried, mask, options.share)
+    weight = torch.where(depth.active, 1.0, 1.0 / max(options.explore, 1e-3)) * depth.tried
     loss = F.binary_cross_entropy_with_logits(depth.logits, target, reduction="none")
     return (loss * weight).sum() / weight.sum().clamp(min=1.0)
-
-
-def _highest_outside(depth: Depth) -> Tensor:
-    """The highest tau that was not enough: who entered with less entered by lot."""
-    outside = depth.tau.detach()[depth.kept & ~depth.active]
-    return outside.max() if len(outside) else depth.tau.new_tensor(-1.0)
 
 
 def _uncertainty(outputs: Outputs, depth: Depth, batch: Batch) -> Tensor:

@@ -18,6 +18,7 @@ from temporalzoom.atomic import replacing
 from temporalzoom.config import Config, dump_config
 from temporalzoom.datasets.samples import Split
 from temporalzoom.errors import InputError
+from temporalzoom.models.allocator import keep_freed_memory
 from temporalzoom.models.denormals import denormals_as_zero
 from temporalzoom.training.batches import training_batch
 from temporalzoom.training.checkpoint import (
@@ -29,7 +30,7 @@ from temporalzoom.training.checkpoint import (
     save_checkpoint,
 )
 from temporalzoom.training.metrics_log import MetricsLog
-from temporalzoom.training.network import model_from_config
+from temporalzoom.training.network import model_from_config, oracle_reach
 from temporalzoom.training.objective import objective
 from temporalzoom.training.optimizer import build_optimizer, learning_rate, update_average
 from temporalzoom.training.progress import TrainingProgress
@@ -50,6 +51,7 @@ def train(config: Config, split: Split, run: Path, *, resume: bool = False, cons
     The same config, data and thread count give the same weights, bit for bit, however often the run was interrupted
     and resumed: batches and dropout depend on (seed, step) only.
     """
+    keep_freed_memory()
     options = config.training
     torch.manual_seed(config.seed)
     model = model_from_config(config, split.input_width, len(split.classes), split.samples[0].grid.stride)
@@ -95,13 +97,15 @@ def _step(
 ) -> tuple[dict[str, float], float]:
     """One optimizer step over `accumulate` batches. Returns the loss terms and the gradient norm."""
     options = config.training
+    reach = oracle_reach(config, split.samples[0].grid.stride)
     optimizer.zero_grad(set_to_none=True)
     sums: dict[str, Tensor] = {}
     for part in range(options.accumulate):
         index = step * options.accumulate + part
-        batch = training_batch(split, config.seed, index, options.batch_size, options.length, config.bdr)
+        batch = training_batch(split, config.seed, index, options.batch_size, options.length, config.bdr, reach)
+        truth = {} if batch.boundaries is None else {"boundaries": batch.boundaries}  # only the oracle ablation has it
         with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
-            outputs = model(batch.features, batch.mask)
+            outputs = model(batch.features, batch.mask, **truth)
         terms = objective(outputs.map(_as_float), batch, config, step / options.steps)
         loss = torch.stack(list(terms.values())).sum() / options.accumulate
         loss.backward()

@@ -14,6 +14,10 @@ from temporalzoom.training.batches import Batch
 from temporalzoom.training.depth_objective import depth_terms
 from temporalzoom.training.losses import focal_loss, gaussian_nll, interval_giou
 
+# Positions this close to a boundary decide where the distance field crosses zero.
+CROSSING = 1.0
+LOST = 1.5
+
 
 def objective(outputs: Outputs, batch: Batch, config: Config, progress: float = 1.0) -> dict[str, Tensor]:
     """All terms, weighted; their sum is what training minimises. progress: share of the training that is done."""
@@ -105,14 +109,20 @@ def distance_terms(outputs: Outputs, batch: Batch, bdr: BDRConfig) -> dict[str, 
 
 
 def position_loss(outputs: Outputs, matches: Tensor, batch: Batch, config: Config) -> Tensor:
-    """How wrong a path is at each position, (B, T): classes, box where it counts, distances."""
+    """How much the detections suffer from what a path says at each position, (B, T).
+
+    That is not the training loss. Classes and boxes count where they become segments. A distance counts where its field
+    crosses zero, next to a boundary, because there it moves the end of a segment; the same error farther away moves
+    nothing.
+    """
     maps = detection_maps(outputs, matches, batch, config.training)
     total = maps["class"].clone()
     total[matches >= 0] += maps["l1"] + maps["giou"]
     if config.bdr.enabled:
-        assert outputs.distances is not None and batch.distances is not None and batch.distance_weights is not None
-        error = (outputs.distances - batch.distances).abs() * batch.distance_weights
-        total = total + config.bdr.weight * error.sum(-1) * batch.mask
+        assert outputs.distances is not None and batch.distances is not None
+        # Beyond a position or two a boundary is lost: by how much makes no difference.
+        error = (outputs.distances - batch.distances).abs().clamp(max=LOST) * (batch.distances.abs() <= CROSSING)
+        total = total + config.tzn.boundary_value * error.sum(-1) * batch.mask
     return total
 
 

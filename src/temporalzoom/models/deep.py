@@ -1,0 +1,99 @@
+"""The deep path: layers for the few active tokens, which zoom in on the shallow tokens around them.
+
+Attention among the active tokens alone would leave them with less than a network that is deep everywhere: their
+neighbours have stayed behind. So they look at the *shallow* tokens around them, in every layer. The keys and values of
+these are computed once and serve all layers and all heads. What the deep path says about a position then depends on
+the shallow path only, not on who else is active: it can be trained at every position and run at any few of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from temporalzoom.models.attention import AttentionLayout, attend_shared, barrier, initial_bias
+from temporalzoom.models.layers import TokenLayout, feed_forward, xavier
+from temporalzoom.models.packing import Packed
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What tokens see around them, as keys and values of width E, in one of two forms.
+
+    Of N packed tokens: keys, values (N, R, E) for R = 2 * reach + 1 positions, barred (N, 1, R), 0 or -inf beyond the
+    ends. Of all tokens of a batch: keys, values (B, T, E), and the layout of block-local attention.
+    """
+
+    keys: Tensor
+    values: Tensor
+    barred: Tensor | None = None
+    layout: AttentionLayout | None = None
+
+    def select(self, keep: Tensor) -> Surroundings:
+        """Of the packed tokens only those where `keep`, (N,)."""
+        assert self.barred is not None
+        return Surroundings(self.keys[keep], self.values[keep], self.barred[keep])
+
+
+class Zoom(nn.Module):
+    """From shallow tokens (B, T, D) to the surroundings of the packed ones, up to `reach` positions away."""
+
+    def __init__(self, width: int, heads: int, reach: int) -> None:
+        super().__init__()
+        self.reach = reach
+        self.norm = nn.LayerNorm(width)
+        self.key_value = nn.Linear(width, 2 * (width // heads))
+
+    def forward(self, tokens: Tensor, mask: Tensor, packed: Packed, everywhere: bool) -> Surroundings:
+        """mask: (B, T). everywhere: all tokens are packed; then nothing is gathered."""
+        both = self.key_value(self.norm(tokens))
+        if everywhere:
+            keys, values = both.chunk(2, -1)
+            return Surroundings(keys, values, layout=TokenLayout.build(mask, self.reach).attention)
+        # Each on its own: products of many small matrices are twice as fast where these lie in one piece.
+        keys, values = (packed.gather_around(x, self.reach) for x in both.chunk(2, -1))
+        inside = packed.gather_around(mask.unsqueeze(-1), self.reach).transpose(1, 2)
+        return Surroundings(keys, values, barrier(inside))
+
+
+class Look(nn.Module):
+    """Attention of tokens (1, N, D) to their surroundings; all heads share keys and values."""
+
+    def __init__(self, width: int, heads: int, reach: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query = nn.Linear(width, width)
+        self.output = nn.Linear(width, width)
+        self.distance_bias = nn.Parameter(initial_bias(heads, reach))
+
+    def forward(self, tokens: Tensor, around: Surroundings) -> Tensor:
+        query = self.query(tokens)
+        if around.layout is not None:
+            query = query.view(*around.keys.shape[:2], self.heads, -1)
+            seen = attend_shared(query, around.keys, around.values, around.layout, self.distance_bias)
+        else:
+            assert around.barred is not None
+            query = query.view(len(around.keys), self.heads, -1) * around.keys.shape[-1] ** -0.5
+            similarity = torch.bmm(query, around.keys.transpose(1, 2))  # (N, H, R)
+            similarity = similarity + self.distance_bias + around.barred
+            seen = torch.bmm(similarity.softmax(-1), around.values)
+        return self.output(seen.reshape(tokens.shape))
+
+
+class ZoomLayer(nn.Module):
+    """Pre-norm layer: attention to the surroundings, feed-forward. (1, N, D) -> (1, N, D)."""
+
+    def __init__(self, width: int, heads: int, reach: int, dropout: float, expansion: int) -> None:
+        super().__init__()
+        self.look_norm = nn.LayerNorm(width)
+        self.look = Look(width, heads, reach)
+        self.feed_forward_norm = nn.LayerNorm(width)
+        self.feed_forward = feed_forward(width, expansion)
+        self.dropout = nn.Dropout(dropout)
+        xavier(self)
+
+    def forward(self, tokens: Tensor, around: Surroundings) -> Tensor:
+        tokens = tokens + self.dropout(self.look(self.look_norm(tokens), around))
+        return tokens + self.dropout(self.feed_forward(self.feed_forward_norm(tokens)))
