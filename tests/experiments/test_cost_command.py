@@ -147,3 +147,8 @@ def test_what_cannot_be_measured_is_one_line(tzoom, config, arguments, words):
 def test_help_has_an_example(tzoom):
     code, out, _ = tzoom("cost", "--help")
     assert code == 0 and "Example" in out and "tzoom cost configs/" in out
+
+
+def test_an_oracle_has_no_cost_of_interest(tzoom, config):
+    code, _, err = tzoom("cost", config, "tzn.protection=oracle")
+    assert code == 2 and "tzn.protection" in err and "add tzn.protection=predicted" in " ".join(err.split())

@@ -96,9 +96,20 @@ def test_a_batch_gives_what_its_sequences_give_alone(mode):
 def test_with_zoom_a_position_s_depth_changes_nobody_else(mode):
     """What is said about a position depends on its own depth only: the budget is a dial, not another network."""
     features, mask = inputs([80, 50])
-    some, all_ = (make(combine=mode, zoom=6, budget=b, pruning=False)(features, mask) for b in (0.3, 1.0))
+    models = [make(combine=mode, zoom=6, budget=b, tau_min=0.0, pruning=False) for b in (0.3, 1.0)]
+    some, all_ = (model(features, mask) for model in models)
     assert 0 < some.depth.active.sum() < mask.sum()
     assert_same(some, all_, some.depth.active)
+
+
+@torch.no_grad()
+@given(st.integers(1, 60), st.floats(0.0, 1.0))
+@settings(max_examples=30)
+def test_a_budget_gives_its_positions_at_least_half_their_depth(length, budget):
+    model = make(budget=budget, pruning=False, hysteresis="none")
+    depth = model(*inputs([length])).depth
+    assert int(depth.active.sum()) == int(budget * length + 1e-9)
+    assert (depth.tau[depth.active] >= 0.5).all() and (depth.tau[~depth.active] <= 0.5).all()
 
 
 @torch.no_grad()

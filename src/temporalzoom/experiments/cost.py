@@ -40,7 +40,7 @@ from temporalzoom.metrics.latency import (
 from temporalzoom.models import TemporalZoom
 from temporalzoom.models.layers import TokenLayout, TransformerLayer
 from temporalzoom.training.checkpoint import find_checkpoint, load_weights, read_info
-from temporalzoom.training.network import model_from_config
+from temporalzoom.training.network import model_from_config, oracle_reach
 
 BASELINE = "uniform-6"
 RECORDINGS = 8
@@ -174,6 +174,10 @@ def _settings(config: Path | None, run: Path | None, overrides: Sequence[str]) -
 
 def _system(config: Config, split: Split, run: Path | None) -> System:
     """The network of `config`, with the weights of `run`, or with random ones."""
+    if oracle_reach(config, split.samples[0].grid.stride) is not None:
+        raise InputError(
+            "tzn.protection: what an oracle costs says nothing about a system without one; add tzn.protection=predicted"
+        )
     note = None
     if run is None:
         input_width, classes, stride = split.input_width, len(split.classes), split.samples[0].grid.stride

@@ -211,6 +211,7 @@ def _show_sequence(report: Report, systems: Mapping[str, System], sample: Sample
 def _show_depth(report: Report, system: System, test: Split) -> None:
     near: list[NDArray[np.float64]] = []
     far: list[NDArray[np.float64]] = []
+    central: list[NDArray[np.float64]] = []
     kinds: list[list[float]] = [[] for _ in SHARPNESS_KINDS]
     for sample in test.samples:
         assert isinstance(sample, ZoomSample)
@@ -218,8 +219,9 @@ def _show_depth(report: Report, system: System, test: Split) -> None:
         assert depth is not None
         tau = depth.tau.double().numpy()
         positions = np.arange(len(sample))[:, None]
-        times = np.stack((sample.segments.starts, sample.segments.ends), 1)
-        distance = np.abs(positions - sample.grid.to_grid(times).reshape(1, -1))
+        ends = sample.grid.to_grid(np.stack((sample.segments.starts, sample.segments.ends), 1))
+        distance = np.abs(positions - ends.reshape(1, -1))
+        central.append(tau[np.abs(positions - ends.mean(1)).min(1, initial=np.inf) <= 2])
         closest = distance.min(1, initial=np.inf)
         near.append(tau[closest <= 2])
         far.append(tau[closest > 6])
@@ -231,6 +233,7 @@ def _show_depth(report: Report, system: System, test: Split) -> None:
     report.table(
         ["positions", "mean tau"],
         [[name, f"{values.mean():.3f}"] for name, values in groups.items()]
+        + [["within 2 of the centre of an instance", f"{np.concatenate(central).mean():.3f}"]]
         + [
             [f"at {kind} boundaries", f"{np.mean(v):.3f}" if v else None]
             for kind, v in zip(SHARPNESS_KINDS, kinds, strict=True)

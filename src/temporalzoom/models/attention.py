@@ -22,8 +22,8 @@ MIN_BLOCK = 32
 class AttentionLayout:
     """Which keys a query may see and how far away they are; computed once per batch, shared by all layers.
 
-    Local: barred (B, N, 1, block, keys) and distance (B or 1, N or 1, block, keys) for N blocks of queries, where
-    keys = block + 2 * reach. Global: barred (B, 1, T, T), distance (B, T, T), reach None.
+    Local: barred (B or 1, N, 1, block, keys), distance (B or 1, N or 1, block, keys) for N blocks of queries, where
+    keys = block + 2 * reach. Global: barred (B or 1, 1, T, T), distance (B or 1, T, T), reach None.
     barred: 0 for keys that may be seen, -inf for the others;
     distance: key position minus query position, clipped to +-window and shifted to 0 .. 2 * window;
     reach: how many entries before and after a block can hold keys that it may see.

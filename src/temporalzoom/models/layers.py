@@ -33,6 +33,8 @@ class TokenLayout:
         """mask: (B, T) valid tokens; window: reach of attention, None = global; for packed sequences: positions (B, T),
         ascending, default 0..T-1, and limit, how far apart two tokens of the same sequence can be."""
         contiguous = positions is None
+        if contiguous and bool(mask.all()):  # all sequences look the same: one table serves all
+            mask = mask[:1]
         if positions is None:
             positions = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
         adjacent = (positions[:, 1:] - positions[:, :-1] == 1) & mask[:, 1:] & mask[:, :-1]

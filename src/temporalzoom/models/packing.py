@@ -64,13 +64,15 @@ class Packed:
 
     def scatter_into(self, base: Outputs, packed: Outputs) -> Outputs:
         """`base` (B, T, ...) with the rows of the valid packed tokens (1, N, ...) in their places."""
-        valid = self.mask[0]
-        index = self.index[valid]
+        valid = self.mask[0].nonzero().squeeze(1)
+        some = len(valid) < len(self.index)  # in sparse execution all are valid: nothing to pick
+        index = self.index[valid] if some else self.index
 
         def put(below: Tensor | None, above: Tensor | None) -> Tensor | None:
             if below is None or above is None:
                 return None
-            flat = below.flatten(0, 1).index_copy(0, index, above[0, valid].to(below.dtype))
+            rows = above[0].index_select(0, valid) if some else above[0]
+            flat = below.flatten(0, 1).index_copy(0, index, rows.to(below.dtype))
             return flat.view_as(below)
 
         names = [name for name in vars(base) if name != "depth"]

@@ -157,10 +157,15 @@ class TemporalZoom(nn.Module):
         """Depth from the predictor's logits, (B, T) each.
 
         Without a fixed `tau_min`, logits are measured from a threshold: the running quantile that lets `share` of the
-        positions pass with a tau of one half; in the first `warmup` batches it rises from letting all pass.
+        positions pass with a tau of one half; in the first `warmup` batches it rises from letting all pass. A budget
+        moves the threshold of each sequence to where that many pass: more depth counts for more, not only runs.
         """
         if self.tau_min is not None:
             return torch.sigmoid(logits)
+        if self.budget is not None and not self.training:
+            chosen = keep_highest(logits, mask, self.budget)
+            lowest = logits.masked_fill(~chosen, float("inf")).amin(1, keepdim=True)
+            return torch.sigmoid(SHARPNESS * (logits - lowest))
         if self.training:
             done = min(int(self.batches) / max(self.warmup, 1), 1.0)
             quantile = torch.quantile(logits.detach()[mask].float(), (1 - self.share) * done)
