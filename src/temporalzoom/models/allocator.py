@@ -6,23 +6,25 @@ import ctypes
 import os
 from functools import cache
 
-# Names and values of glibc's malloc.h. A larger value than this is refused for the first.
-_MMAP_THRESHOLD, _LARGEST = -3, 32 * 2**20
-_TRIM_THRESHOLD, _KEPT = -1, 512 * 2**20
+# Names of glibc's malloc.h: how many blocks may be mapped one by one, and how much freed memory is kept.
+_MMAP_MAX, _TRIM_THRESHOLD = -4, -1
+_KEPT = 2**30
+_SETTINGS = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_", "GLIBC_TUNABLES")
 
 
 @cache
 def keep_freed_memory() -> bool:
-    """Have the C library keep up to 512 MB of freed memory; whether it could be told. Once per process.
+    """Have the C library keep up to 1 GB of freed memory; whether it could be told. Once per process.
 
     A network allocates and frees tensors of the same few megabytes over and over. By default glibc returns such pages
-    and fetches them anew, zeroed, each time: a third of the time of a forward pass on CPU. Other C libraries are left
-    alone, and so is a user who has set these limits in the environment.
+    and fetches them anew, zeroed, each time: about a third of the time of a forward pass on CPU, and more for long
+    sequences, so that time grew faster than their length. Other C libraries are left alone, and so is a user who has
+    set these limits in the environment.
     """
-    if any(name in os.environ for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")):
+    if any(name in os.environ for name in _SETTINGS):
         return False
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):
         return False
-    return bool(mallopt(_MMAP_THRESHOLD, _LARGEST)) and bool(mallopt(_TRIM_THRESHOLD, _KEPT))
+    return bool(mallopt(_MMAP_MAX, 0)) and bool(mallopt(_TRIM_THRESHOLD, _KEPT))
