@@ -17,7 +17,7 @@ def keep_freed_memory() -> bool:
     """Have the C library keep up to 1 GB of freed memory; whether it could be told. Once per process.
 
     A network allocates and frees tensors of the same few megabytes over and over. By default glibc returns such pages
-    and fetches them anew, zeroed, each time: about a third of the time of a forward pass on CPU, and more for long
+    and fetches them anew, zeroed, each time: a good part of the time of a forward pass on CPU, and more for long
     sequences, so that time grew faster than their length. Other C libraries are left alone, and so is a user who has
     set these limits in the environment.
     """

@@ -104,7 +104,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, layout: AttentionLayout, b
 def attend_shared(query: Tensor, key: Tensor, value: Tensor, layout: AttentionLayout, bias: Tensor) -> Tensor:
     """The same with one key and one value for all heads. query: (B, T, H, E), key, value: (B, T, E) -> (B, T, H, E).
 
-    The queries of all heads are then rows of one product, larger and without a copy: about twice as fast.
+    The queries of all heads are then rows of one product, larger and without a copy.
     """
     batch, length, heads, width = query.shape
     by_distance = bias.index_select(1, layout.distance.flatten()).view(heads, *layout.distance.shape).movedim(0, -2)

@@ -53,14 +53,17 @@ class Packed:
         """(B, T, D) -> (1, N, D)."""
         return values.flatten(0, 1).index_select(0, self.index)[None]
 
-    def gather_around(self, values: Tensor, reach: int) -> Tensor:
-        """Each token with its neighbours, zero beyond the ends: (B, T, D) -> (N, 2 reach + 1, D)."""
-        length = values.shape[1]
-        padded = F.pad(values, (0, 0, reach, reach)).flatten(0, 1)
-        first = self.index + self.index.div(length, rounding_mode="floor") * 2 * reach
-        around = first[:, None] + torch.arange(2 * reach + 1, device=values.device)
-        # index_select, not indexing: where indices repeat, its gradient adds up in one order on any number of threads.
-        return padded.index_select(0, around.flatten()).view(len(self.index), 2 * reach + 1, -1)
+    def gather_around(self, *values: Tensor, reach: int) -> tuple[Tensor, ...]:
+        """Each token with its neighbours, zero beyond the ends: (B, T, D) each -> (N, 2 reach + 1, D) each."""
+        first = self.index + self.index.div(self.length, rounding_mode="floor") * 2 * reach
+        around = (first[:, None] + torch.arange(2 * reach + 1, device=self.index.device)).flatten()
+
+        def gather(x: Tensor) -> Tensor:
+            padded = F.pad(x, (0, 0, reach, reach)).flatten(0, 1)
+            # index_select, not indexing: where indices repeat, its gradient adds up in one order on any threads.
+            return padded.index_select(0, around).view(len(self.index), 2 * reach + 1, -1)
+
+        return tuple(gather(x) for x in values)
 
     def scatter_into(self, base: Outputs, packed: Outputs) -> Outputs:
         """`base` (B, T, ...) with the rows of the valid packed tokens (1, N, ...) in their places."""

@@ -206,15 +206,15 @@ class TemporalZoom(nn.Module):
             after = before
             for layer in self.deep:
                 after = self._layer(layer, after, context)
-        if self.combine == "features" and not self.training:
+        if self.combine == "features":
+            if self.training:
+                decided.deep = packed.scatter_into(shallow, self.heads(after))
             return packed.scatter_into(shallow, self.heads(torch.lerp(before, after, weight)))
         deep = self.heads(after)
         if self.training:
             decided.deep = packed.scatter_into(shallow, deep)
         if self.combine == "layers":
             return packed.masked(decided.active.flatten()[packed.index]).scatter_into(shallow, deep)
-        if self.combine == "features":
-            return packed.scatter_into(shallow, self.heads(torch.lerp(before, after, weight)))
         start = shallow.map(packed.gather)
         mixed = start.blend(deep, weight)
         if self.combine == "logits" and self.normalize_logits:

@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporalzoom.segments import Segments
 from temporalzoom.viewer.style import (
-    INK,
     MUTED,
     PALETTE,
     RULE,
     colours,
+    draw_boundaries,
     legend_above,
     new_figure,
     styled,
@@ -79,16 +79,7 @@ def plot_depth(
     middle.yaxis.set_major_locator(MaxNLocator(3))
     boundaries = np.unique([truth.starts, truth.ends])
     for axes in (upper, middle):
-        axes.vlines(
-            boundaries,
-            0,
-            1,
-            transform=axes.get_xaxis_transform(),
-            color=INK,
-            linewidth=0.7,
-            alpha=0.75,
-            label="true boundary" if axes is upper and len(boundaries) else None,
-        )
+        draw_boundaries(axes, boundaries, "true boundary" if axes is upper and len(boundaries) else "")
     _draw_fates(strip, edges, kept, active)
     for axes in (upper, middle, strip):
         axes.grid(axis="x", visible=False)

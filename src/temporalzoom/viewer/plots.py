@@ -11,7 +11,18 @@ from matplotlib.ticker import MultipleLocator, NullLocator, PercentFormatter, St
 from numpy.typing import ArrayLike, NDArray
 
 from temporalzoom.segments import Segments
-from temporalzoom.viewer.style import INK, MUTED, PALETTE, WIDTH, colours, legend_above, new_figure, styled, time_axis
+from temporalzoom.viewer.style import (
+    INK,
+    MUTED,
+    PALETTE,
+    WIDTH,
+    colours,
+    draw_boundaries,
+    legend_above,
+    new_figure,
+    styled,
+    time_axis,
+)
 from temporalzoom.viewer.timeline import plot_timeline
 
 __all__ = ["plot_distance_fields", "plot_map_by_threshold", "plot_precision_recall", "plot_timeline", "plot_training"]
@@ -43,16 +54,7 @@ def plot_distance_fields(
     ):
         crossings = np.asarray(crossings, np.float64)
         axes.axhline(0.0, color="#9aa5b1", linewidth=0.7)
-        axes.vlines(
-            boundaries,
-            0,
-            1,
-            transform=axes.get_xaxis_transform(),
-            color=INK,
-            linewidth=0.7,
-            alpha=0.75,
-            label=f"true {kind}",
-        )
+        draw_boundaries(axes, boundaries, f"true {kind}")
         axes.plot(times, np.asarray(field, np.float64), color=colour, linewidth=1.2, label=f"distance to {kind}")
         axes.plot(
             crossings,

@@ -16,6 +16,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import FuncFormatter, MultipleLocator
+from numpy.typing import ArrayLike
 
 P = ParamSpec("P")
 
@@ -134,6 +135,12 @@ def time_axis(axes: Axes, start: float, end: float) -> None:
         axes.set_xlabel("time (h:mm:ss)" if end >= 3600 else "time (m:ss)")
     else:
         axes.set_xlabel("time (s)")
+
+
+def draw_boundaries(axes: Axes, times: ArrayLike, label: str = "") -> None:
+    """True boundaries, thin lines over the whole height."""
+    across = axes.get_xaxis_transform()
+    axes.vlines(times, 0, 1, transform=across, color=INK, linewidth=0.7, alpha=0.75, label=label)
 
 
 def _clock(seconds: float) -> str:
