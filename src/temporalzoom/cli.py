@@ -24,6 +24,8 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Look at data, make data.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
+bench_app = typer.Typer(help="Benchmarks on real recordings: systems, seeds, intervals.", no_args_is_help=True)
+app.add_typer(bench_app, name="bench")
 screen = Console()
 notes = Console(stderr=True)
 
@@ -96,7 +98,10 @@ def evaluate(
     truth: Annotated[Path | None, typer.Option(help="Annotation file for --predictions (JSON)")] = None,
     subset: Annotated[str | None, typer.Option(help="Only this subset of --truth")] = None,
     protocol: Annotated[str, typer.Option(help="anet (ActivityNet toolkit) or th14 (THUMOS14 toolkit)")] = "anet",
-    tiou: Annotated[str, typer.Option(help="tIoU thresholds, comma-separated")] = "0.3,0.4,0.5,0.6,0.7",
+    tiou: Annotated[
+        str | None,
+        typer.Option(help="tIoU thresholds, comma-separated; default: the model's evaluation.thresholds or 0.3 to 0.7"),
+    ] = None,
     budget: Budget = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write the model's predictions (.json, .csv, .vtt)")] = None,
@@ -105,10 +110,10 @@ def evaluate(
     ] = False,
 ) -> None:
     """Score a trained model, or the prediction file of any detector."""
-    from temporalzoom.experiments.evaluation import ORACLE, is_oracle
+    from temporalzoom.experiments.evaluation import DEFAULT_THRESHOLDS, ORACLE, is_oracle
     from temporalzoom.experiments.scoring import score_file, score_model
 
-    thresholds = _thresholds(tiou)
+    thresholds = None if tiou is None else _thresholds(tiou)
     if (model is None) == (predictions is None):
         raise InputError("give either --model, or --predictions with --truth")
     if predictions is not None:
@@ -116,7 +121,7 @@ def evaluate(
             raise InputError("--predictions needs --truth, the annotation file to score against")
         if out is not None:
             raise InputError("--out writes the predictions of a --model; --predictions are written already")
-        score = score_file(predictions, truth, thresholds, protocol, subset)
+        score = score_file(predictions, truth, thresholds or DEFAULT_THRESHOLDS, protocol, subset)
     else:
         assert model is not None
         if truth is not None or subset is not None:
@@ -172,6 +177,35 @@ def localize(
         return
     for name, segments in results.items():
         screen.print(segments.sort("start").table(title=f"{name}: {len(segments)} segments", limit=100))
+
+
+@app.command(epilog="Example: tzoom sweep sweep.yaml --out runs/sweep --workers 2")
+def sweep(
+    definition: Annotated[Path, typer.Argument(help="Sweep file (YAML): data sets, systems, seeds")],
+    out: Annotated[Path, typer.Option(help="Folder of the sweep; each training has its own below it")],
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Trainings at a time; default: as many as fill the cores")
+    ] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of each training; results depend on it")] = 1,
+) -> None:
+    """Train and evaluate systems over data sets and seeds, in parallel. Ctrl-C stops; the same command goes on."""
+    from temporalzoom.experiments.sweep import SweepInterrupted, run_sweep
+    from temporalzoom.experiments.sweep_display import failures_table, results_table
+    from temporalzoom.experiments.sweep_file import read_sweep
+
+    plan = read_sweep(definition)
+    try:
+        result = run_sweep(
+            plan.members, out, workers=workers, threads=threads, thresholds=plan.thresholds, console=notes
+        )
+    except SweepInterrupted as stop:
+        again = shlex.join(sys.argv[1:])
+        notes.print(f"{stop}\ngo on with: tzoom {again}", markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(130) from None
+    screen.print(results_table(result.done))
+    if result.failed:
+        screen.print(failures_table(result.failed))
+        raise typer.Exit(1)
 
 
 @app.command(
@@ -250,6 +284,50 @@ def make_zoombench(
     bench = load_config(None, [f"data.zoombench.{knob}" for knob in knobs or ()]).data.zoombench
     config = write_zoombench(out, bench, seed, notes)
     screen.print(f"wrote {out}; train on it with: tzoom train {config}", highlight=False, soft_wrap=True)
+
+
+Folder = Annotated[Path, typer.Option("--data", help="The data set's folder, as its authors publish it")]
+BenchOut = Annotated[Path | None, typer.Option(help="Folder of the trainings and results.json; runs/bench/<name>")]
+Seeds = Annotated[str, typer.Option(help="Seeds, comma-separated")]
+
+
+@bench_app.command("sbhar", epilog="Example: tzoom bench sbhar --data data/sbhar --seeds 0,1,2")
+def bench_sbhar(data: Folder, overrides: Overrides = None, out: BenchOut = None, seeds: Seeds = "0,1,2") -> None:
+    """Daily activities and transitions, phone at the waist (SBHAR/HAPT, UCI split). About an hour on two cores."""
+    _bench("sbhar", data, overrides, out, seeds)
+
+
+@bench_app.command("tug", epilog="Example: tzoom bench tug --data data/tug --seeds 0,1,2")
+def bench_tug(data: Folder, overrides: Overrides = None, out: BenchOut = None, seeds: Seeds = "0,1,2") -> None:
+    """Timed-up-and-go runs, phone in the pocket; the last seven subjects are the test."""
+    _bench("tug", data, overrides, out, seeds)
+
+
+@bench_app.command("rats", epilog="Example: tzoom bench rats --data data/rats --seeds 0,1,2")
+def bench_rats(data: Folder, overrides: Overrides = None, out: BenchOut = None, seeds: Seeds = "0,1,2") -> None:
+    """Social behaviour of two rats from pose keypoints with gaps; recordings 45 to 58 are the test."""
+    _bench("rats", data, overrides, out, seeds)
+
+
+def _bench(name: str, data: Path, overrides: list[str] | None, out: Path | None, seeds: str) -> None:
+    from temporalzoom.experiments.real_data import run_bench
+    from temporalzoom.experiments.real_data_tables import tables
+    from temporalzoom.experiments.sweep import SweepInterrupted
+
+    try:
+        numbers = [int(seed) for seed in seeds.split(",")]
+    except ValueError:
+        raise InputError(f"--seeds {seeds!r}: expected whole numbers, such as 0,1,2") from None
+    folder = out or Path("runs/bench") / name
+    try:
+        results = run_bench(name, data, folder, seeds=numbers, overrides=overrides or (), console=notes)
+    except SweepInterrupted as stop:
+        again = shlex.join(sys.argv[1:])
+        notes.print(f"{stop}\ngo on with: tzoom {again}", markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(130) from None
+    for table in tables(results):
+        screen.print(table)
+    screen.print(f"wrote {folder / 'results.json'}", highlight=False, soft_wrap=True)
 
 
 def _thresholds(text: str) -> list[float]:

@@ -19,6 +19,7 @@ Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
+Tiou = Annotated[float, Field(gt=0, le=1)]
 
 
 class Section(BaseModel):
@@ -74,17 +75,43 @@ class ZoomBenchConfig(Section):
 
 
 class DataConfig(Section):
-    """Where samples come from: the embedded benchmark, or one annotation file and one feature folder."""
+    """Where samples come from: the embedded benchmark, a known data set, or one annotation file and one folder."""
 
-    source: Literal["zoombench", "folder"] = "zoombench"
+    source: Literal[
+        "zoombench", "folder", "sbhar", "tug", "thumos14", "activitynet", "fineaction", "ego4d_mq", "epic_kitchens"
+    ] = "zoombench"
+    root: Path | None = None  # of a known data set: the folder as its authors publish it
     annotations: Path | None = None
-    features: Path | None = None
+    features: Path | None = None  # a folder with one file per recording, or an .npz archive with one array each
+    prefix: str = ""  # of the names of feature files, such as v_
     stride: Positive | None = None
     window: NotNegative | None = None
     fps: Positive | None = None  # null: the annotation file says it per recording
+    raw: bool = False  # files hold one row per frame; windows are cut from them here
+    missing: Literal["error", "interpolate"] = "error"
+    sensors: Literal["acc", "acc+gyro"] = "acc+gyro"  # sbhar, tug
+    background: tuple[str, ...] = ()  # labels that are no actions
+    task: Literal["verb", "noun"] | None = None  # of epic_kitchens
+    class_agnostic: bool = False  # learn when something happens, not what; see inference.video_scores
+    clip: bool = False  # cut instances to their recording, drop those of which nothing is left, and say how many
+    resize: Count | None = None  # interpolate the features of every recording to so many positions
     train_subset: str = "train"
     test_subset: str = "test"
+    test_recordings: tuple[str, ...] = ()  # patterns such as rat4*; for files that name no subsets
+    leave_out: str | None = None  # the recordings of this subject are the test subset, all others train
+    validation_fold: Annotated[int, Field(ge=0, lt=4)] | None = None  # tune: test on a quarter of the training subset
     zoombench: ZoomBenchConfig = ZoomBenchConfig()
+
+
+class AugmentConfig(Section):
+    """How training crops are varied; zero switches a variation off. Time is never reversed."""
+
+    shift: bool = False  # raw signals: crops begin at any row, not only at multiples of the stride
+    warp: Annotated[float, Field(ge=0, lt=1)] = 0.0  # time runs slower or faster by up to this share
+    rotate: Annotated[float, Field(ge=0, le=180)] = 0.0  # degrees, of three-axis sensors (raw signals)
+    gain: Annotated[float, Field(ge=0, lt=1)] = 0.0  # each channel louder or quieter by up to this share
+    noise: NotNegative = 0.0  # standard deviation, in units of the channel's own
+    drop: Share = 0.0  # probability that a channel is silent
 
 
 class ModelConfig(Section):
@@ -93,6 +120,8 @@ class ModelConfig(Section):
     heads: Count = 4
     window: Count | None = 9  # reach of attention in positions; null: global
     dropout: Share = 0.1
+    standardize: bool = False  # every input channel to zero mean and unit variance, as measured on the training subset
+    stem: tuple[Count, ...] = ()  # strides of convolutions over raw rows; their product is data.stride (and window)
 
 
 class TZNConfig(Section):
@@ -174,10 +203,16 @@ class InferenceConfig(Section):
     suppression: Literal["soft", "hard", "none"] = "soft"
     sigma: Positive = 0.5
     tiou_threshold: Share = 0.5
+    voting: Annotated[float, Field(gt=0, le=1)] | None = None  # candidates with this tIoU have a say in the ends
     max_segments: Count = 200
     refine: Literal["none", "snap", "newton", "fuse"] = "fuse"
     max_move: Share = 0.3
     max_length: Count = 2304  # longer sequences are cut into overlapping windows
+    video_scores: Path | None = None  # a classifier's scores per recording, for a class-agnostic model
+
+
+class EvaluationConfig(Section):
+    thresholds: Annotated[tuple[Tiou, ...], Field(min_length=1)] = (0.3, 0.4, 0.5, 0.6, 0.7)
 
 
 class Config(Section):
@@ -187,7 +222,9 @@ class Config(Section):
     tzn: TZNConfig = TZNConfig()
     bdr: BDRConfig = BDRConfig()
     training: TrainingConfig = TrainingConfig()
+    augment: AugmentConfig = AugmentConfig()
     inference: InferenceConfig = InferenceConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
 
 
 def load_config(path: str | Path | None = None, overrides: Iterable[str] = ()) -> Config:
@@ -256,11 +293,11 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 
 
 def _anchor_paths(tree: dict[str, Any], folder: Path) -> None:
-    data = tree.get("data")
-    if isinstance(data, dict):
-        for key in ("annotations", "features"):
-            if isinstance(data.get(key), str):
-                data[key] = os.path.abspath(folder / data[key])
+    paths = (("data", "root"), ("data", "annotations"), ("data", "features"), ("inference", "video_scores"))
+    for name, key in paths:
+        section = tree.get(name)
+        if isinstance(section, dict) and isinstance(section.get(key), str):
+            section[key] = os.path.abspath(folder / section[key])
 
 
 def _apply_override(tree: dict[str, Any], override: str) -> None:
@@ -293,6 +330,7 @@ _KINDS = {
     "bool": "true or false",
     "string": "text",
     "path": "a path",
+    "tuple": "a list",
     "model": "a section with keys",
 }
 _LIMITS = {

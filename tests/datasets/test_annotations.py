@@ -170,7 +170,8 @@ def test_a_malformed_video_is_named_in_one_line(tmp_path: Path, video: object, w
         (b"[" * 100_000, ["not a JSON file"]),
         (b"[1]", ["object"]),
         (b'{"results": {}}', ["'database'", "predictions"]),
-        (b'{"v_1": {"duration_second": 3, "annotations": []}}', ["'database'", "BSN"]),
+        (b'{"v_1": {"duration_second": 3, "annotations": []}, "v_2": {}}', ["'database'", "BSN"]),
+        (b'{"v_1": {"duration_second": "3", "annotations": []}}', ["'v_1'", "'duration'"]),
         (b'{"videos": []}', ["'database'", "videos"]),
         (b'{"database": []}', ["'database'"]),
         (b'{"database": {"a": {"annotations": []}, "a": {"annotations": []}}}', ["'a'", "more than once"]),
@@ -298,6 +299,49 @@ def test_sensor_data_sets(
     assert read_annotations(tmp_path / "copy.json") == found
 
 
-def test_the_bsn_form_of_activitynet_is_told_apart(shared_data: Path) -> None:
+def test_the_bsn_form(tmp_path: Path) -> None:
+    entry = {"duration_second": 80.0, "duration_frame": 2000, "feature_frame": 1984}
+    entry["annotations"] = [{"segment": [1.5, 3], "label": "Ballet"}]
+    (tmp_path / "x.json").write_text(json.dumps({"v_1": entry, "v_2": {"duration_second": 3, "annotations": []}}))
+    found = read_annotations(tmp_path / "x.json")
+    first, second = found.recordings.values()
+    assert (first.name, first.subset, first.duration, first.fps) == ("v_1", None, 80.0, 25.0)
+    assert first.segments == Segments([1.5], [3], ["Ballet"]) and first.extra["feature_frame"] == 1984
+    assert (second.duration, second.fps, len(second.segments)) == (3.0, None, 0)
+    assert found.classes == ("Ballet",)
     with pytest.raises(InputError, match="BSN form"):
-        read_annotations(shared_data / "activitynet" / "anet_anno_action.json")
+        read_predictions(tmp_path / "x.json")
+
+
+def test_the_bsn_form_of_activitynet(shared_data: Path) -> None:
+    found = read_annotations(shared_data / "activitynet" / "anet_anno_action.json")
+    assert (len(found.recordings), len(found.classes)) == (19228, 200)
+    assert sum(map(len, found.truth().values())) == 22152
+    assert {recording.subset for recording in found.recordings.values()} == {None}
+
+
+def test_frames_give_the_rate_where_the_file_says_none(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps({"database": {"v": {"duration": 20, "frame": 500, "annotations": []},
+                                             "w": {"duration": 20, "frame": 500, "fps": 24, "annotations": []},
+                                             "x": {"frame": 500, "annotations": []}}}))  # fmt: skip
+    assert [r.fps for r in read_annotations(path).recordings.values()] == [25.0, 24.0, None]
+
+
+def test_recordings_without_annotations_where_they_are_allowed(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('{"database": {"v": {"subset": "test", "duration": 20}}}')
+    with pytest.raises(InputError, match="no key 'annotations'"):
+        read_annotations(path)
+    [recording] = read_annotations(path, allow_unlabelled=True).recordings.values()
+    assert recording.extra == {"unlabelled": True} and len(recording.segments) == 0
+
+
+def test_the_label_is_under_the_first_key_that_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    records = [{"segment": [0, 1], "verb": "take"}, {"segment": [0, 1], "label": "put", "verb": "take"}]
+    path.write_text(json.dumps({"database": {"v": {"annotations": records}}}))
+    found = read_annotations(path, label_keys=("label", "verb"))
+    assert found.truth()["v"].labels.tolist() == ["take", "put"]
+    with pytest.raises(InputError, match="annotation 0: no key 'label'"):
+        read_annotations(path)

@@ -26,6 +26,7 @@ from temporalzoom.datasets.statistics import covered_time, describe, overlapping
 from temporalzoom.errors import InputError
 from temporalzoom.segments import Segments
 from temporalzoom.signals.feature_files import write_features
+from temporalzoom.signals.feature_store import open_features
 from temporalzoom.timegrid import TimeGrid
 
 GRID = TimeGrid(stride=4, window=16, fps=25)
@@ -64,7 +65,7 @@ def only_problem(folder: Path, bad: Recording, array: np.ndarray | None, **optio
     if array is not None:
         write_features(folder / f"{bad.name}.npy", array)
     good = [replace(GOOD, name=name) for name in ("good", "other", "third")]
-    problems = check_data(annotate(good[0], bad, *good[1:]), folder, grid_for, **options)  # type: ignore[arg-type]
+    problems = check_data(annotate(good[0], bad, *good[1:]), open_features(folder), grid_for, **options)  # type: ignore[arg-type]
     assert [problem.video for problem in problems] == [bad.name], problems
     return problems[0]
 
@@ -78,7 +79,7 @@ def test_good_data_has_no_problems(folder: Path) -> None:
     quiet = replace(GOOD, name="quiet", segments=Segments.empty())
     untimed = replace(GOOD, name="untimed", duration=None, fps=None, subset=None)
     found, problems = load_and_check(
-        annotate(GOOD, quiet, untimed), folder, grid_for, classes=("jump", "run"), input_width=WIDTH
+        annotate(GOOD, quiet, untimed), open_features(folder), grid_for, classes=("jump", "run"), input_width=WIDTH
     )
     assert problems == []
     assert list(found) == ["good", "quiet", "untimed"]
@@ -138,7 +139,7 @@ def test_outside_the_video(folder: Path, start: float, end: float, duration: flo
 
 def test_rounded_times_are_not_outside(folder: Path) -> None:
     rounded = replace(GOOD, segments=Segments([-0.05], [40.15], ["run"]))
-    assert check_data(annotate(rounded), folder, grid_for) == []
+    assert check_data(annotate(rounded), open_features(folder), grid_for) == []
 
 
 def test_unknown_label(folder: Path) -> None:
@@ -171,18 +172,20 @@ def test_width_that_differs_from_the_others(folder: Path) -> None:
 
 
 def test_width_that_the_model_does_not_take(folder: Path) -> None:
-    [problem] = check_data(annotate(GOOD), folder, grid_for, input_width=2048)
+    [problem] = check_data(annotate(GOOD), open_features(folder), grid_for, input_width=2048)
     assert problem == Problem("good", "width", "features are 6 wide, the model takes 2048")
 
 
 def test_time_grid_that_cannot_be_made(folder: Path) -> None:
-    [problem] = check_data(annotate(replace(GOOD, fps=0.0)), folder, lambda r: TimeGrid(4, 16, r.fps or 0))
+    [problem] = check_data(
+        annotate(replace(GOOD, fps=0.0)), open_features(folder), lambda r: TimeGrid(4, 16, r.fps or 0)
+    )
     assert problem.kind == "time grid" and "fps" in problem.detail
 
 
 def test_missing_folder_is_one_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such folder"):
-        check_data(annotate(GOOD), tmp_path / "absent", grid_for)
+    with pytest.raises(InputError, match="neither a folder of"):
+        open_features(tmp_path / "absent")
 
 
 @pytest.fixture
@@ -207,7 +210,7 @@ def everything_wrong(folder: Path) -> tuple[Annotations, Path]:
 
 def test_everything_at_once(everything_wrong: tuple[Annotations, Path]) -> None:
     annotations, folder = everything_wrong
-    found, problems = load_and_check(annotations, folder, grid_for, classes=annotations.classes)
+    found, problems = load_and_check(annotations, open_features(folder), grid_for, classes=annotations.classes)
     assert [(problem.video, problem.kind) for problem in problems] == [
         ("much", "length"),
         ("much", "NaN or Inf"),
@@ -240,7 +243,7 @@ def test_only_missing_features_can_be_allowed() -> None:
 
 def test_the_table_counts_kinds_and_shows_names_literally(everything_wrong: tuple[Annotations, Path]) -> None:
     annotations, folder = everything_wrong
-    problems = check_data(annotations, folder, grid_for, classes=annotations.classes)
+    problems = check_data(annotations, open_features(folder), grid_for, classes=annotations.classes)
     text = plain(problem_table(problems))
     assert "[bold]walk" in text and "2 x end <= start" in text and "1 x width" in text
     text = plain(problem_table(problems, limit=2))
@@ -325,8 +328,10 @@ def test_real_sensor_data(shared_data: Path, tmp_path: Path) -> None:
     with np.load(shared_data / "tug" / "phone.npz") as archive:
         for name in archive.files:
             write_features(tmp_path / f"{name}.npy", archive[name])
-    right = check_data(annotations, tmp_path, lambda r: TimeGrid(1, 1, r.fps or 0), classes=annotations.classes)
+    right = check_data(
+        annotations, open_features(tmp_path), lambda r: TimeGrid(1, 1, r.fps or 0), classes=annotations.classes
+    )
     assert right == []
-    wrong = check_data(annotations, tmp_path, lambda r: TimeGrid(2, 1, r.fps or 0))
+    wrong = check_data(annotations, open_features(tmp_path), lambda r: TimeGrid(2, 1, r.fps or 0))
     assert {p.video for p in wrong if p.kind == "length"} == set(annotations.recordings)
     assert len(describe(annotations)) == 1

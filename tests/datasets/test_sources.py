@@ -22,6 +22,7 @@ from temporalzoom.timegrid import TimeGrid
 
 STRIDE, WINDOW, FPS, LENGTH, WIDTH = 5, 10, 25.0, 100, 3
 DURATION = ((LENGTH - 1) * STRIDE + WINDOW) / FPS
+NEITHER = "is neither a folder of feature files nor an .npz archive of arrays"
 BENCH = ZoomBenchConfig(sequences=6, test_sequences=2, length=512, dimension=5)  # every class occurs
 
 
@@ -189,8 +190,8 @@ def test_missing_fps_is_named_with_the_two_places_for_it(own: OwnData):
 
 def test_files_that_are_not_there(own: OwnData):
     nowhere = own.folder / "nowhere"
-    assert complaint(own.config(features=nowhere)) == f"data.features: {nowhere} is not a folder"
-    assert complaint(own.config(features=own.folder / "truth.json")).endswith("truth.json is not a folder")
+    assert complaint(own.config(features=nowhere)) == f"data.features: {nowhere} {NEITHER}"
+    assert complaint(own.config(features=own.folder / "truth.json")).endswith(f"truth.json {NEITHER}")
     assert str(nowhere) in complaint(own.config(annotations=nowhere))
 
 

@@ -341,6 +341,6 @@ def test_subsets_show_the_same_classes(clean: Split):
 
 def test_samples_are_values():
     sample = make_zoombench(knob()).samples[0]
-    assert {field.name for field in fields(ZoomSample)} >= {"features", "segments", "boundary_widths"}
+    assert {field.name for field in fields(ZoomSample)} >= {"signal", "segments", "boundary_widths"}
     with pytest.raises(AttributeError):
         sample.name = "other"  # type: ignore[misc]

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from temporalzoom.models import Uniform
-from temporalzoom.models.layers import Encoder, NeighbourMix, Projection, TokenLayout, TransformerLayer
+from temporalzoom.models.inputs import Projection
+from temporalzoom.models.layers import Encoder, NeighbourMix, TokenLayout, TransformerLayer
 
 WIDTH, HEADS, WINDOW = 16, 2, 4
 

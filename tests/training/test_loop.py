@@ -270,7 +270,7 @@ def test_divergence_is_told_and_earlier_checkpoints_stay(tmp_path, tiny_config, 
 
 
 def test_features_that_are_not_numbers_are_told(tmp_path, tiny_config, tiny_split):
-    samples = tuple(replace(s, features=np.full_like(s.features, np.nan)) for s in tiny_split.samples)
+    samples = tuple(replace(s, signal=np.full_like(s.features, np.nan)) for s in tiny_split.samples)
     with pytest.raises(InputError, match="diverged at step 1"):
         run_training(tiny_config(), Split(samples, tiny_split.classes), tmp_path)
 

@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from temporalzoom.atomic import replacing
-from temporalzoom.datasets.json_records import expect, foreign_form, instance, layout, number, read_object, short, span
+from temporalzoom.datasets.json_records import (
+    bsn_database,
+    expect,
+    foreign_form,
+    instance,
+    layout,
+    number,
+    read_object,
+    short,
+    span,
+)
 from temporalzoom.errors import InputError
 from temporalzoom.segments import Segments
 
@@ -32,13 +42,15 @@ class Recording:
 class Annotations:
     """Recordings by name, and the classes in the order of their indices.
 
-    declared: the classes are the file's own list, not what was gathered from the labels.
+    declared: the classes are the file's own list, not what was gathered from the labels. notes: what a user should know
+    about how they were read, one sentence each.
     """
 
     recordings: dict[str, Recording]
     classes: tuple[str, ...]
     extra: Mapping[str, Any] = field(default_factory=dict)
     declared: bool = field(default=False, compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     def subset(self, name: str) -> Annotations:
         """The recordings of one subset, upper and lower case alike. All classes stay, so that indices do not move."""
@@ -55,20 +67,28 @@ class Annotations:
         return {name: recording.ambiguous for name, recording in self.recordings.items()}
 
 
-def read_annotations(path: str | Path) -> Annotations:
-    """Read `{"database": {video: {"subset", "duration", "fps", "annotations": [...], "ambiguous"?}}}`.
+def read_annotations(
+    path: str | Path, *, label_keys: Sequence[str] = ("label",), allow_unlabelled: bool = False
+) -> Annotations:
+    """Read `{"database": {video: {"subset", "duration", "fps", "annotations": [...], "ambiguous"?}}}`, or the BSN form
+    `{video: {"duration_second", "duration_frame", "annotations": [...]}}`, which names no subsets.
 
+    label_keys: where an instance's label is. allow_unlabelled: entries without annotations, such as those of a hidden
+    test subset, are recordings whose `extra` says `unlabelled`. Without fps, a number of frames (`frame`) gives it.
     Only the form is judged here. Times that make no sense (an end before its start), and labels that the file's own
     list of `classes` lacks, are left to `temporalzoom.datasets.check`, which lists all of them at once.
     """
     document = read_object(path)
+    bsn = bsn_database(document)
+    if bsn is not None:
+        document = {"database": bsn}
     if "database" not in document:
         raise InputError(f"{path}: no key 'database'; {foreign_form(document)}")
     database = expect(document["database"], dict, f"{path}: 'database'")
     recordings: dict[str, Recording] = {}
     labels: list[tuple[str, Any, str]] = []  # (label, label_id, where)
     for name, entry in database.items():
-        recordings[name], found = _recording(name, entry, f"{path}: video {name!r}")
+        recordings[name], found = _recording(name, entry, f"{path}: video {name!r}", label_keys, allow_unlabelled)
         labels += found
     extra = {key: value for key, value in document.items() if key not in ("database", "classes")}
     declared = document.get("classes")
@@ -125,15 +145,19 @@ def write_predictions(path: str | Path, predictions: Mapping[str, Segments]) -> 
         file.write(layout(document, levels=3) + "\n")
 
 
-def _recording(name: str, entry: Any, where: str) -> tuple[Recording, list[tuple[str, Any, str]]]:
+def _recording(
+    name: str, entry: Any, where: str, label_keys: Sequence[str], allow_unlabelled: bool
+) -> tuple[Recording, list[tuple[str, Any, str]]]:
     """One entry of the database -> the recording, and `(label, label_id, where)` of each of its instances."""
     entry = expect(entry, dict, where)
     if "annotations" not in entry:
+        if allow_unlabelled:
+            return _recording(name, {**entry, "annotations": [], "unlabelled": True}, where, label_keys, False)
         raise InputError(f"{where}: no key 'annotations' (a recording without actions has an empty list)")
     rows, ambiguous, labels = [], [], []
     for i, record in enumerate(expect(entry["annotations"], list, f"{where}: 'annotations'")):
         here = f"{where}, annotation {i}"
-        start, end, label = instance(record, here)
+        start, end, label = instance(record, here, label_keys)
         if label.casefold() == AMBIGUOUS.casefold():
             ambiguous.append((start, end, AMBIGUOUS, 1.0))
         else:
@@ -149,6 +173,9 @@ def _recording(name: str, entry: Any, where: str) -> tuple[Recording, list[tuple
     duration, fps = (
         None if entry.get(key) is None else number(entry[key], f"{where}: {key!r}") for key in ("duration", "fps")
     )
+    frames = entry.get("frame")
+    if fps is None and frames is not None and duration is not None and duration > 0:
+        fps = number(frames, f"{where}: 'frame'") / duration
     known = ("subset", "duration", "fps", "annotations", "ambiguous")
     extra = {key: value for key, value in entry.items() if key not in known}
     return Recording(name, subset, duration, fps, _segments(rows), _segments(ambiguous), extra), labels

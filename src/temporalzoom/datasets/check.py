@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from rich.text import Text
 
 from temporalzoom.datasets.annotations import Annotations, Recording
 from temporalzoom.errors import InputError
-from temporalzoom.signals.feature_files import find_features, read_features
+from temporalzoom.signals.feature_store import FeatureStore
 from temporalzoom.timegrid import TimeGrid
 
 Features = NDArray[np.float32]
@@ -47,7 +46,7 @@ class DataProblems(InputError):
 
 def check_data(
     annotations: Annotations,
-    features_folder: str | Path,
+    store: FeatureStore,
     grid_for: Callable[[Recording], TimeGrid],
     *,
     classes: Sequence[str] | None = None,
@@ -73,17 +72,14 @@ def check_data(
         except ValueError as error:
             grid = None
             problems[name].append(Problem(name, "time grid", str(error)))
-        path, features = None, None
+        features = None
         try:
-            path = find_features(features_folder, name)
-            features = None if path is None else read_features(path)
+            features = store.read(name)
         except InputError as error:
-            if not Path(features_folder).is_dir():
-                raise
             problems[name].append(Problem(name, "unreadable", str(error)))
         else:
             if features is None:
-                problems[name].append(Problem(name, MISSING, f"no feature file {name}.* in {features_folder}"))
+                problems[name].append(Problem(name, MISSING, store.absence.replace("{}", name)))
             else:
                 widths[name] = features.shape[1]
                 if keep is not None:
@@ -99,7 +95,7 @@ def check_data(
 
 def load_and_check(
     annotations: Annotations,
-    features_folder: str | Path,
+    store: FeatureStore,
     grid_for: Callable[[Recording], TimeGrid],
     *,
     classes: Sequence[str] | None = None,
@@ -111,7 +107,7 @@ def load_and_check(
     features: dict[str, Features] = {}
     problems = check_data(
         annotations,
-        features_folder,
+        store,
         grid_for,
         classes=classes,
         input_width=input_width,

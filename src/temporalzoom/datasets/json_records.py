@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,19 +40,36 @@ def foreign_form(document: Mapping[str, Any]) -> str:
     if "database" in document:
         return "this is a file of annotations ('database'), predictions are expected"
     if isinstance(first, dict) and "duration_second" in first:
-        return "this looks like the BSN form {video: {'duration_second', 'annotations'}}, not the ActivityNet form"
+        return "this looks like annotations in the BSN form {video: {'duration_second', 'annotations'}}"
     return f"its keys are {short(list(document)[:8])}"
 
 
-def instance(record: Any, where: str) -> tuple[float, float, str]:
-    """`{"label", "segment": [start, end]}` -> `(start, end, label)`. `where` opens the message of every error."""
+def bsn_database(document: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The file of BSN and BMN, `{video: {"duration_second", "duration_frame", "annotations"}}`, as the entries of a
+    database; None if the file has another form. It names no subsets."""
+    entries = document.values()
+    if not entries or not all(isinstance(entry, dict) and "duration_second" in entry for entry in entries):
+        return None
+    database = {}
+    for name, entry in document.items():
+        rest = {key: value for key, value in entry.items() if key not in ("duration_second", "duration_frame")}
+        database[name] = {**rest, "duration": entry["duration_second"], "frame": entry.get("duration_frame")}
+    return database
+
+
+def instance(record: Any, where: str, label_keys: Sequence[str] = ("label",)) -> tuple[float, float, str]:
+    """`{"label", "segment": [start, end]}` -> `(start, end, label)`. `where` opens the message of every error.
+
+    label_keys: under which keys the label may be; the first one present counts.
+    """
     record = expect(record, dict, where)
-    for key in ("label", "segment"):
-        if key not in record:
-            raise InputError(f"{where}: no key {key!r}")
-    label = record["label"]
+    key = next((key for key in label_keys if key in record), label_keys[0])
+    for needed in (key, "segment"):
+        if needed not in record:
+            raise InputError(f"{where}: no key {needed!r}")
+    label = record[key]
     if not isinstance(label, str) or not label:
-        raise InputError(f"{where}: 'label' must be a name, got {short(label)}")
+        raise InputError(f"{where}: {key!r} must be a name, got {short(label)}")
     return (*span(record["segment"], f"{where}: 'segment'"), label)
 
 

@@ -1,4 +1,4 @@
-"""Samples: one recording's features with its annotations, ready to train on or to score."""
+"""Samples: one recording's features, or raw signal, with its annotations, ready to train on or to score."""
 
 from __future__ import annotations
 
@@ -8,21 +8,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporalzoom.segments import Segments
+from temporalzoom.signals.framing import Framing
 from temporalzoom.timegrid import TimeGrid
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """features: (T, F) float32; segments in seconds; duration in seconds."""
+    """signal: (T, F) float32, features as they are; or, with a framing, (N, C) raw rows that windows are cut from.
+
+    segments and duration in seconds. labelled: the segments with their true labels, where `segments`, which is what is
+    trained on, has others; None: they are the same.
+    """
 
     name: str
-    features: NDArray[np.float32]
+    signal: NDArray[np.float32]
     grid: TimeGrid
     duration: float
     segments: Segments
+    framing: Framing | None = None
+    labelled: Segments | None = None
 
     def __len__(self) -> int:
-        return len(self.features)
+        return len(self.signal) if self.framing is None else self.framing.count(len(self.signal))
+
+    @property
+    def features(self) -> NDArray[np.float32]:
+        """(T, F)."""
+        return self.signal if self.framing is None else self.framing.cut(self.signal)
+
+    @property
+    def input_width(self) -> int:
+        """F."""
+        return self.signal.shape[1] * (1 if self.framing is None else self.framing.window)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +50,13 @@ class Split:
     classes: tuple[str, ...]
 
     def truth(self) -> dict[str, Segments]:
+        """With the labels that are trained on."""
         return {sample.name: sample.segments for sample in self.samples}
+
+    def labelled_truth(self) -> dict[str, Segments]:
+        """With the true labels, also where the model is to know none."""
+        return {s.name: s.segments if s.labelled is None else s.labelled for s in self.samples}
 
     @property
     def input_width(self) -> int:
-        return self.samples[0].features.shape[1]
+        return self.samples[0].input_width

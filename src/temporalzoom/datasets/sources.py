@@ -1,4 +1,8 @@
-"""From the `data` section of a configuration to samples: the embedded benchmark, or one JSON and one feature folder."""
+"""From the `data` section of a configuration to samples.
+
+Every source but the embedded benchmark is opened the same way: annotations that name each recording's subset, and a
+store that reads a recording's features or raw signal. What differs between data sets is how they are opened.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,24 @@ from dataclasses import dataclass, replace
 from rich.console import Console
 
 from temporalzoom.config import DataConfig
+from temporalzoom.datasets.activitynet import read_activitynet
 from temporalzoom.datasets.annotations import Annotations, Recording, read_annotations
 from temporalzoom.datasets.check import Features, Problem, load_and_check, raise_on_problems
+from temporalzoom.datasets.ego4d_mq import read_ego4d_mq
+from temporalzoom.datasets.epic_kitchens import read_epic_kitchens
+from temporalzoom.datasets.fineaction import read_fineaction
 from temporalzoom.datasets.samples import Sample, Split
+from temporalzoom.datasets.sbhar import open_sbhar
+from temporalzoom.datasets.splits import with_subsets
+from temporalzoom.datasets.thumos14 import read_thumos14
+from temporalzoom.datasets.tug import open_tug
+from temporalzoom.datasets.video_sets import AGNOSTIC, annotation_file, clipped, without_labels
 from temporalzoom.datasets.zoombench import make_zoombench
 from temporalzoom.errors import InputError
+from temporalzoom.signals.feature_store import FeatureStore, open_features
+from temporalzoom.signals.framing import Framing
+from temporalzoom.signals.missing import fill_missing
+from temporalzoom.signals.resizing import resize_features
 from temporalzoom.timegrid import TimeGrid
 
 
@@ -43,38 +60,96 @@ def load_data(
             make_zoombench(data.zoombench, seed, "train") if train else None,
             make_zoombench(data.zoombench, seed, "test") if test else None,
         )
-    annotations, classes = chosen_annotations(data, train=train, test=test)
-    features, problems = check_folder(data, annotations, classes, console)
+    annotations, store = open_source(data)
+    if console is not None:
+        for note in annotations.notes:
+            console.print(note, markup=False, highlight=False, soft_wrap=True)
+    annotations, classes = chosen_annotations(data, annotations, train=train, test=test)
+    features, problems = check_source(data, annotations, store, classes, console)
     skipped = raise_on_problems(problems, allow_missing)
     splits = [_split(data, annotations, subset, features, classes) for subset in (data.train_subset, data.test_subset)]
     return LoadedData(splits[0] if train else None, splits[1] if test else None, tuple(sorted(skipped)))
 
 
-def check_folder(
-    data: DataConfig, annotations: Annotations, classes: tuple[str, ...], console: Console | None = None
-) -> tuple[dict[str, Features], list[Problem]]:
-    """Features by recording, and every problem of every recording."""
+def _read_folder(data: DataConfig) -> Annotations:
+    return read_annotations(annotation_file(data))
+
+
+# Sources of one annotation file; their features are one folder or archive, `data.features`.
+READERS: dict[str, Callable[[DataConfig], Annotations]] = {
+    "folder": _read_folder,
+    "thumos14": read_thumos14,
+    "activitynet": read_activitynet,
+    "fineaction": read_fineaction,
+    "ego4d_mq": read_ego4d_mq,
+    "epic_kitchens": read_epic_kitchens,
+}
+# Sources of which annotations and signals belong together.
+OPENERS: dict[str, Callable[[DataConfig], tuple[Annotations, FeatureStore]]] = {"sbhar": open_sbhar, "tug": open_tug}
+RAW = {"sbhar", "tug"}  # signals: windows are always cut from them here
+
+
+def open_source(data: DataConfig) -> tuple[Annotations, FeatureStore]:
+    """Annotations of all recordings with the subsets asked for, and where their features are."""
+    if data.source in READERS:
+        annotations, store = READERS[data.source](data), _feature_store(data)
+    else:
+        annotations, store = OPENERS[data.source](data)
+    if data.missing == "interpolate":
+        store = _without_gaps(store)
+    return _as_asked(annotations, data), store
+
+
+def open_annotations(data: DataConfig) -> Annotations:
+    """What `open_source` returns, for a source whose features lie elsewhere, without looking for them."""
+    return _as_asked(READERS[data.source](data), data)
+
+
+def _as_asked(annotations: Annotations, data: DataConfig) -> Annotations:
+    if data.background:
+        annotations = _without_labels(annotations, set(data.background))
+    if data.clip:
+        annotations = clipped(annotations)
+    return with_subsets(annotations, data)
+
+
+def _feature_store(data: DataConfig) -> FeatureStore:
     if data.features is None:
         raise InputError("data.features: the folder with one feature file per recording is needed")
-    if not data.features.is_dir():
-        raise InputError(f"data.features: {data.features} is not a folder")
-    return load_and_check(annotations, data.features, grid_for(data), classes=classes, console=console)
+    try:
+        return open_features(data.features, data.prefix)
+    except InputError as error:
+        raise InputError(f"data.features: {error}") from None
+
+
+def check_source(
+    data: DataConfig,
+    annotations: Annotations,
+    store: FeatureStore,
+    classes: tuple[str, ...],
+    console: Console | None = None,
+) -> tuple[dict[str, Features], list[Problem]]:
+    """Features, or raw signals, by recording, and every problem of every recording."""
+    grid, framing = grid_for(data), framing_of(data)
+
+    def rows(recording: Recording) -> TimeGrid:
+        """When each row of the file was taken."""
+        return grid(recording) if framing is None else TimeGrid(1, 1, grid(recording).fps)
+
+    return load_and_check(annotations, store, rows, classes=classes, console=console)
 
 
 def chosen_annotations(
-    data: DataConfig, *, train: bool = True, test: bool = True
+    data: DataConfig, everything: Annotations, *, train: bool = True, test: bool = True
 ) -> tuple[Annotations, tuple[str, ...]]:
     """The recordings of the wanted subsets, and the classes in the file's order: all that it declares, or, where it has
     no such list, those that the training subset has."""
-    if data.annotations is None:
-        raise InputError("data.annotations: the annotation file (JSON) is needed")
-    everything = read_annotations(data.annotations)
     training = _subset(everything, data.train_subset, data)
     present = {(recording.subset or "").casefold() for recording in everything.recordings.values()}
     seen = {str(label) for recording in training.recordings.values() for label in recording.segments.labels}
     classes = tuple(label for label in everything.classes if everything.declared or label in seen)
     if not seen:
-        raise InputError(f"{data.annotations}: subset {data.train_subset!r} holds no annotated instance to learn from")
+        raise InputError(f"{_place(data)}: subset {data.train_subset!r} holds no annotated instance to learn from")
     recordings: dict[str, Recording] = {}
     if train:
         recordings |= training.recordings
@@ -83,36 +158,83 @@ def chosen_annotations(
     return replace(everything, recordings=recordings), classes
 
 
-def _subset(annotations: Annotations, name: str, data: DataConfig) -> Annotations:
-    try:
-        return annotations.subset(name)
-    except InputError as error:
-        raise InputError(f"{data.annotations}: {error}") from None
+def framing_of(data: DataConfig) -> Framing | None:
+    """How windows are cut from raw rows; None where files hold features."""
+    if not (data.raw or data.source in RAW):
+        return None
+    if data.resize is not None:
+        raise InputError(f"data.resize: is for features; {data.source} with windows cut from a raw signal has none")
+    stride, window = _stride_and_window(data)
+    for key, value in (("stride", stride), ("window", window)):
+        if value != int(value) or value < 1:
+            raise InputError(f"data.{key}: must be a whole number of rows to cut a raw signal, got {value:g}")
+    return Framing(int(window), int(stride))
 
 
 def grid_for(data: DataConfig) -> Callable[[Recording], TimeGrid]:
     """The time grid of a recording: stride and window from the configuration, fps from there or from the file."""
-    if data.stride is None:
-        raise InputError("data.stride: how many frames lie between two feature vectors? A number is needed")
-    stride, window = data.stride, data.stride if data.window is None else data.window
+    stride, window = _stride_and_window(data)
 
     def grid(recording: Recording) -> TimeGrid:
         fps = recording.fps if data.fps is None else data.fps
         if fps is None or fps <= 0:
-            raise InputError(f"{data.annotations}: {recording.name} has no fps; add it there, or set data.fps")
+            raise InputError(f"{_place(data)}: {recording.name} has no fps; add it there, or set data.fps")
         return TimeGrid(stride, window, fps)
 
     return grid
 
 
+def _stride_and_window(data: DataConfig) -> tuple[float, float]:
+    if data.stride is None:
+        raise InputError("data.stride: how many frames lie between two feature vectors? A number is needed")
+    return data.stride, data.stride if data.window is None else data.window
+
+
 def _split(
     data: DataConfig, annotations: Annotations, subset: str, features: dict[str, Features], classes: tuple[str, ...]
 ) -> Split | None:
-    grid = grid_for(data)
-    samples = []
+    grid, framing = grid_for(data), framing_of(data)
+    samples: list[Sample] = []
     for recording in annotations.recordings.values():
         if (recording.subset or "").casefold() == subset.casefold() and recording.name in features:
             array = features[recording.name]
-            duration = recording.duration or grid(recording).duration(len(array))
-            samples.append(Sample(recording.name, array, grid(recording), duration, recording.segments))
+            rows = grid(recording) if framing is None else TimeGrid(1, 1, grid(recording).fps)
+            duration = recording.duration or rows.duration(len(array))
+            final = grid(recording)
+            if data.resize is not None:
+                array, final = resize_features(array, final, data.resize)
+            samples.append(Sample(recording.name, array, final, duration, recording.segments, framing))
+    if data.class_agnostic:
+        samples = [replace(s, segments=without_labels(s.segments), labelled=s.segments) for s in samples]
+        classes = (AGNOSTIC,)
     return Split(tuple(samples), classes) if samples else None
+
+
+def _subset(annotations: Annotations, name: str, data: DataConfig) -> Annotations:
+    try:
+        return annotations.subset(name)
+    except InputError as error:
+        raise InputError(f"{_place(data)}: {error}") from None
+
+
+def _without_labels(annotations: Annotations, labels: set[str]) -> Annotations:
+    for label in labels - set(annotations.classes):
+        raise InputError(f"data.background: no class {label!r}; there are {', '.join(annotations.classes)}")
+    recordings = {
+        name: replace(r, segments=r.segments[[label not in labels for label in r.segments.labels]])
+        for name, r in annotations.recordings.items()
+    }
+    classes = tuple(label for label in annotations.classes if label not in labels)
+    return replace(annotations, recordings=recordings, classes=classes)
+
+
+def _without_gaps(store: FeatureStore) -> FeatureStore:
+    def read(name: str) -> Features | None:
+        signal = store.read(name)
+        return None if signal is None else fill_missing(signal)
+
+    return replace(store, read=read)
+
+
+def _place(data: DataConfig) -> str:
+    return str(data.annotations if data.annotations is not None else data.root)

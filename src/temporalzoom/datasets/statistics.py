@@ -36,13 +36,24 @@ def statistics(annotations: Annotations) -> list[Statistics]:
     rows = []
     for subset in dict.fromkeys(recording.subset for recording in annotations.recordings.values()):
         recordings = [r for r in annotations.recordings.values() if r.subset == subset]
-        rows.append(_row(subset, None, recordings))
-        rows += [row for label in annotations.classes if (row := _row(subset, label, recordings)).instances]
+        seconds = float(sum(np.nan if r.duration is None else r.duration for r in recordings))
+        rows.append(_row(subset, None, recordings, seconds))
+        # Each class looks only at the recordings that have it: of hundreds of classes, most recordings have one.
+        having: dict[str, list[Recording]] = {label: [] for label in annotations.classes}
+        for recording in recordings:
+            for label in set(recording.segments.labels.tolist()) & having.keys():
+                having[label].append(recording)
+        rows += [_row(subset, label, having[label], seconds) for label in annotations.classes if having[label]]
     return rows
 
 
-def describe(annotations: Annotations, features: Mapping[str, NDArray[np.float32]] | None = None) -> list[Table]:
-    """One table per subset for the terminal; with `features` {name: (T, D)} their number, width and length below."""
+def describe(
+    annotations: Annotations,
+    features: Mapping[str, NDArray[np.float32]] | None = None,
+    sharpness: Mapping[str | None, object] | None = None,
+) -> list[Table]:
+    """One table per subset for the terminal; with `features` {name: (T, D)} their number, width and length below, and
+    with `sharpness` what is said of that subset's boundaries."""
     rows = statistics(annotations)
     tables = []
     for subset in dict.fromkeys(row.subset for row in rows):
@@ -63,12 +74,14 @@ def describe(annotations: Annotations, features: Mapping[str, NDArray[np.float32
         if features is not None:
             names = [name for name, recording in annotations.recordings.items() if recording.subset == subset]
             captions.append(_features_line([features[name] for name in names if name in features], len(names)))
-        table.caption = Text("; ".join(captions))
+        lines = ["; ".join(captions), *([str(sharpness[subset])] if sharpness and subset in sharpness else [])]
+        table.caption = Text("\n".join(lines))
         tables.append(table)
     return tables
 
 
-def _row(subset: str | None, label: str | None, recordings: Sequence[Recording]) -> Statistics:
+def _row(subset: str | None, label: str | None, recordings: Sequence[Recording], seconds: float) -> Statistics:
+    """Of the recordings that have the class; seconds: the recorded time of all recordings of the subset."""
     chosen = [r.segments if label is None else r.segments.filter(labels=label) for r in recordings]
     lengths = np.concatenate([segments.durations for segments in chosen])
     percentiles = np.percentile(lengths, (10, 50, 90)) if len(lengths) else np.full(3, np.nan)
@@ -76,14 +89,13 @@ def _row(subset: str | None, label: str | None, recordings: Sequence[Recording])
         covered_time(segments if recording.duration is None else segments.clip(recording.duration))
         for recording, segments in zip(recordings, chosen, strict=True)
     )
-    total = sum(np.nan if r.duration is None else r.duration for r in recordings)
     return Statistics(
         subset=subset,
         label=label,
-        recordings=len(recordings) if label is None else sum(len(segments) > 0 for segments in chosen),
+        recordings=len(recordings),
         instances=len(lengths),
         durations=(float(percentiles[0]), float(percentiles[1]), float(percentiles[2])),
-        time_share=covered / total if total else float("nan"),
+        time_share=covered / seconds if seconds else float("nan"),
         overlapping=sum(overlapping_instances(segments) for segments in chosen),
     )
 

@@ -16,7 +16,7 @@ It ships as code only; the same seed gives the same bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,7 +50,7 @@ def zoombench_classes(bench: ZoomBenchConfig) -> tuple[str, ...]:
 class ZoomSample(Sample):
     """boundary_widths: (N, 2) kappa in frames of every start and end."""
 
-    boundary_widths: NDArray[np.float64]
+    boundary_widths: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))
 
 
 @dataclass
@@ -102,7 +102,7 @@ def _make_sequence(
         [classes[i.label] for i in instances],
     )
     widths = np.array([i.widths for i in instances]).reshape(-1, 2)
-    return ZoomSample(name, features.astype(np.float32), grid, duration, segments, widths)
+    return ZoomSample(name, features.astype(np.float32), grid, duration, segments, boundary_widths=widths)
 
 
 def _draw_instances(bench: ZoomBenchConfig, frames: float, random: np.random.Generator) -> list[_Instance]:

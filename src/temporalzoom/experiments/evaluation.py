@@ -12,6 +12,9 @@ from rich.console import Console
 from rich.progress import track
 
 from temporalzoom.datasets.samples import Split
+from temporalzoom.datasets.video_sets import AGNOSTIC
+from temporalzoom.errors import InputError
+from temporalzoom.inference.fusion import fuse_all, read_video_scores
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.metrics import BoundaryErrors, DetectionResult, boundary_errors, evaluate_detections
 from temporalzoom.segments import Segments
@@ -48,10 +51,25 @@ def detection_summary(result: DetectionResult) -> dict[str, Any]:
 
 
 def localize_split(localizer: Localizer, split: Split, console: Console | None = None) -> dict[str, Segments]:
-    """Everything found in each sample, down to the lowest score, with a progress bar."""
+    """Everything found in each sample, down to the lowest score, with a progress bar.
+
+    With `inference.video_scores`, a class-agnostic model's segments have the labels of that classifier.
+    """
     console = console or Console(stderr=True)
+    path = localizer.options.video_scores
+    if path is not None:
+        if localizer.classes != (AGNOSTIC,):
+            raise InputError("inference.video_scores: gives labels to a model without; train with data.class_agnostic")
+        scores = read_video_scores(path)
+        fuse_all({sample.name: Segments.empty() for sample in split.samples}, scores)  # complain before the work
     samples = track(split.samples, "localizing", console=console, transient=True, disable=not console.is_terminal)
-    return localizer.localize_samples(samples)
+    found = localizer.localize_samples(samples)
+    return found if path is None else fuse_all(found, scores)
+
+
+def truth_to_score(localizer: Localizer, split: Split) -> dict[str, Segments]:
+    """What its predictions are compared with: the true labels if it gives any, else segments of one class."""
+    return split.truth() if localizer.options.video_scores is None else split.labelled_truth()
 
 
 def evaluate_split(
@@ -60,10 +78,11 @@ def evaluate_split(
     began = time.perf_counter()
     predictions = localize_split(localizer, split, console)
     seconds = time.perf_counter() - began
+    truth = truth_to_score(localizer, split)
     return Evaluation(
         predictions,
-        evaluate_detections(split.truth(), predictions, thresholds),
-        boundary_errors(split.truth(), predictions, frames_per_second(split)),
+        evaluate_detections(truth, predictions, thresholds),
+        boundary_errors(truth, predictions, frames_per_second(split)),
         seconds,
         localizer.oracle_reach is not None,
     )

@@ -1,4 +1,4 @@
-"""`tzoom localize`: feature files in, segments out."""
+"""`tzoom localize`: files of features or raw signals in, segments out."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from temporalzoom.errors import InputError
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.segments import Segments
 from temporalzoom.signals.feature_files import SUFFIXES, read_features
+from temporalzoom.timegrid import TimeGrid
 
 
 def localize_files(
@@ -27,13 +28,21 @@ def localize_files(
     fps: float | None = None,
     console: Console | None = None,
 ) -> dict[str, Segments]:
-    """Segments of each feature file, by the file's name without its suffix. Folders stand for all files in them."""
+    """Segments of each file, by the file's name without its suffix. Folders stand for all files in them.
+
+    A file holds what those of the training data held: features, or a raw signal.
+    """
     console = console or Console(stderr=True)
     files = _feature_files(paths)
     localizer = Localizer.load(model, budget)
     changes = {
         name: value for name, value in (("stride", stride), ("window", window), ("fps", fps)) if value is not None
     }
+    if localizer.framing is not None and changes.keys() - {"fps"}:
+        raise InputError(
+            f"--{min(changes.keys() - {'fps'})}: the model cuts its own windows from raw signals "
+            f"({localizer.framing.window} rows every {localizer.framing.stride})"
+        )
     try:
         grid = replace(localizer.grid, **changes)
     except ValueError as error:
@@ -41,7 +50,10 @@ def localize_files(
     results: dict[str, Segments] = {}
     for file in track(files, "localizing", console=console, transient=True, disable=not console.is_terminal):
         try:
-            found = localizer(read_features(file), grid=grid, threshold=0.0)
+            signal = read_features(file)
+            # A raw signal goes on after the last whole window.
+            rows = grid if localizer.framing is None else TimeGrid(1, 1, grid.fps)
+            found = localizer(localizer.prepare(signal), grid=grid, duration=rows.duration(len(signal)), threshold=0.0)
         except InputError as error:
             message = str(error)
             raise InputError(message if message.startswith(str(file)) else f"{file}: {message}") from None

@@ -13,7 +13,7 @@ from rich.table import Table
 from temporalzoom.datasets.annotations import read_annotations, read_predictions
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
-from temporalzoom.experiments.evaluation import detection_summary, frames_per_second, localize_split
+from temporalzoom.experiments.evaluation import detection_summary, frames_per_second, localize_split, truth_to_score
 from temporalzoom.exports import write_segments
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.metrics import (
@@ -78,7 +78,7 @@ def score_file(
 
 def score_model(
     model: Path,
-    thresholds: Sequence[float],
+    thresholds: Sequence[float] | None,
     protocol: str,
     *,
     budget: float | None = None,
@@ -86,16 +86,20 @@ def score_model(
     out: Path | None = None,
     console: Console | None = None,
 ) -> Score:
-    """A trained model on the test subset of its configuration."""
+    """A trained model on the test subset of its configuration; thresholds None: those of the configuration."""
     config = read_info(find_checkpoint(model)).config
     data = load_data(config.data, config.seed, train=False, allow_missing=allow_missing, console=console)
     if data.test is None:
         raise InputError(f"data.test_subset: no recording of {config.data.test_subset!r} is left to score")
-    predictions = localize_split(Localizer.load(model, budget), data.test, console)
+    localizer = Localizer.load(model, budget)
+    predictions = localize_split(localizer, data.test, console)
     if out is not None:
         write_segments(out, predictions)
-    truth = data.test.truth()
-    result = _detect(truth, predictions, thresholds, protocol, None)
+    truth = truth_to_score(localizer, data.test)
+    if config.data.class_agnostic and localizer.options.video_scores is None and console is not None:
+        note = "class-agnostic: scored without labels; inference.video_scores gives them"
+        console.print(note, highlight=False, soft_wrap=True)
+    result = _detect(truth, predictions, thresholds or config.evaluation.thresholds, protocol, None)
     boundaries = boundary_errors(truth, predictions, frames_per_second(data.test))
     return Score(truth, predictions, protocol, result, boundaries, data.skipped)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from temporalzoom.bdr import refine_segments
 from temporalzoom.config import InferenceConfig
 from temporalzoom.inference.nms import suppress
+from temporalzoom.inference.voting import vote
 from temporalzoom.models import Outputs
 from temporalzoom.segments import Segments
 from temporalzoom.timegrid import TimeGrid
@@ -85,5 +86,10 @@ def decode(
         max_segments=options.max_segments,
     )
     kept = real[kept]
+    if options.voting is not None:
+        columns = (starts[real], ends[real], candidates.scores[real], candidates.labels[real])
+        voted_starts, voted_ends = vote(*columns, np.searchsorted(real, kept), options.voting)
+    else:
+        voted_starts, voted_ends = starts[kept], ends[kept]
     names = np.asarray(classes, dtype=np.str_)
-    return Segments(starts[kept], ends[kept], names[candidates.labels[kept]], scores)
+    return Segments(voted_starts, voted_ends, names[candidates.labels[kept]], scores)

@@ -11,11 +11,14 @@ from torch import Tensor, nn
 
 from temporalzoom.config import InferenceConfig
 from temporalzoom.datasets.samples import Sample
+from temporalzoom.datasets.sources import framing_of
 from temporalzoom.errors import InputError
 from temporalzoom.inference.decoding import decode
 from temporalzoom.inference.windows import run_network
 from temporalzoom.models import Outputs
 from temporalzoom.segments import Segments
+from temporalzoom.signals.framing import Framing
+from temporalzoom.signals.missing import fill_missing
 from temporalzoom.timegrid import TimeGrid
 from temporalzoom.training.checkpoint import find_checkpoint, load_weights, read_info
 from temporalzoom.training.network import model_from_config, near_boundaries, oracle_reach
@@ -26,6 +29,8 @@ class Localizer:
 
     localizer = Localizer.load("runs/mine")
     segments = localizer(features)          # (T, F) array -> Segments, in seconds
+
+    A model trained on raw signals takes windows of them: `localizer(localizer.prepare(signal))`.
     """
 
     def __init__(self, model: nn.Module, classes: tuple[str, ...], grid: TimeGrid, options: InferenceConfig) -> None:
@@ -33,6 +38,8 @@ class Localizer:
         self.classes, self.grid, self.options = classes, grid, options
         self.input_width: int | None = None
         self.oracle_reach: int | None = None  # a number: pruning spares the true boundaries, so that truth is needed
+        self.framing: Framing | None = None  # how windows are cut from raw signals; None: trained on features
+        self.fills_gaps = False  # missing values are interpolated and flagged
 
     @classmethod
     def load(cls, path: str | Path, budget: float | None = None) -> Localizer:
@@ -52,7 +59,29 @@ class Localizer:
         localizer = cls(model, info.classes, info.grid, info.config.inference)
         localizer.input_width = info.input_width
         localizer.oracle_reach = oracle_reach(config, info.grid.stride)
+        if config.data.source != "zoombench":
+            localizer.framing = framing_of(config.data)
+            localizer.fills_gaps = config.data.missing == "interpolate"
         return localizer
+
+    def prepare(self, signal: ArrayLike) -> NDArray[np.float32]:
+        """What a file of the training data holds -> features (T, F), as training saw them.
+
+        signal: (N, C) rows of a raw signal, for a model trained on them; else (T, C) features. Gaps are filled where
+        training filled them; otherwise features stay as they are.
+        """
+        array = np.asarray(signal, np.float32)
+        if array.ndim != 2 or not len(array):
+            raise InputError(f"a signal must be an array of at least one row, (N, C); got shape {array.shape}")
+        values = (1 if self.framing is None else self.framing.window) * (2 if self.fills_gaps else 1)
+        if self.input_width is not None and array.shape[1] * values != self.input_width:
+            what = "features have" if self.framing is None else "the raw signal has"
+            raise InputError(
+                f"{what} {array.shape[1]} channels, the model was trained with {self.input_width // values}"
+            )
+        if self.fills_gaps:
+            array = fill_missing(array)
+        return array if self.framing is None else self.framing.cut(array)
 
     def __call__(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -67,24 +66,6 @@ class NeighbourMix(nn.Module):
         following = F.pad(tokens[:, 1:], (0, 0, 0, 1)) * layout.following
         mixed = torch.addcmul(tokens * self.taps[1], previous, self.taps[0])
         return torch.addcmul(mixed, following, self.taps[2])
-
-
-class Projection(nn.Module):
-    """Features to tokens: masked convolutions of size 3 with layer norm and GELU. (B, T, F) -> (B, T, D)."""
-
-    def __init__(self, input_width: int, width: int, layers: int = 2) -> None:
-        super().__init__()
-        widths = [input_width] + [width] * layers
-        self.convolutions = nn.ModuleList(nn.Conv1d(before, after, 3, padding=1) for before, after in pairwise(widths))
-        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers))
-
-    def forward(self, features: Tensor, mask: Tensor) -> Tensor:
-        """features: (B, T, F), mask: (B, T). Padding is zeroed before each convolution: it never leaks in."""
-        tokens, valid = features, mask.unsqueeze(-1)
-        for convolution, norm in zip(self.convolutions, self.norms, strict=True):
-            tokens = convolution((tokens * valid).transpose(1, 2)).transpose(1, 2)
-            tokens = F.gelu(norm(tokens))
-        return tokens * valid
 
 
 def feed_forward(width: int, expansion: int) -> nn.Sequential:

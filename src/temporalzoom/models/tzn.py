@@ -6,6 +6,7 @@ layer: the active tokens of the whole batch are gathered into one packed sequenc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -26,7 +27,8 @@ from temporalzoom.models.depth import (
     straight_through,
 )
 from temporalzoom.models.heads import Heads
-from temporalzoom.models.layers import Encoder, Projection, TokenLayout
+from temporalzoom.models.inputs import Projection
+from temporalzoom.models.layers import Encoder, TokenLayout
 from temporalzoom.models.outputs import Depth, Outputs
 from temporalzoom.models.packing import Packed
 from temporalzoom.models.registry import register
@@ -63,6 +65,8 @@ class TemporalZoom(nn.Module):
         window: int | None = 9,
         dropout: float = 0.1,
         distance_channels: int | None = None,
+        standardize: bool = False,
+        stem: Sequence[int] = (),
         shallow_layers: int = 2,
         deep_layers: int = 7,
         deep_window: int | None = 32,
@@ -94,7 +98,7 @@ class TemporalZoom(nn.Module):
         self.hysteresis, self.band = hysteresis, band
         self.supervision, self.execution, self.checkpoint_deep = supervision, execution, checkpoint_deep
         narrow = max(width // 4, 8)
-        self.projection = Projection(input_width, width)
+        self.projection = Projection(input_width, width, standardize=standardize, stem=stem)
         self.shallow = Encoder(width, heads, shallow_layers, window, dropout, expansion)
         if zoom:
             self.deep = nn.ModuleList(ZoomLayer(width, heads, zoom, dropout, expansion) for _ in range(deep_layers))
@@ -127,7 +131,8 @@ class TemporalZoom(nn.Module):
         unknown = torch.zeros_like(mask, dtype=tokens.dtype)
         log_variance = unknown
         if self.uncertainty is not None:
-            log_variance = self.uncertainty(tokens, gradient_magnitude(features, mask), mask)
+            change = gradient_magnitude(self.projection.standardized(features), mask)
+            log_variance = self.uncertainty(tokens, change, mask)
         logits, tau = unknown, torch.ones_like(unknown)
         if self.depth is not None:
             sigma = log_variance.detach().exp().log1p().unsqueeze(-1)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torch import Tensor, nn
 
 from temporalzoom.models.heads import Heads, Outputs
-from temporalzoom.models.layers import Encoder, Projection, TokenLayout
+from temporalzoom.models.inputs import Projection
+from temporalzoom.models.layers import Encoder, TokenLayout
 from temporalzoom.models.registry import register
 
 
@@ -23,10 +26,12 @@ class Uniform(nn.Module):
         window: int | None = 9,
         dropout: float = 0.1,
         distance_channels: int | None = None,
+        standardize: bool = False,
+        stem: Sequence[int] = (),
     ) -> None:
         super().__init__()
         self.window = window
-        self.projection = Projection(input_width, width)
+        self.projection = Projection(input_width, width, standardize=standardize, stem=stem)
         self.encoder = Encoder(width, heads, depth, window, dropout)
         self.heads = Heads(width, classes, distance_channels)
 
@@ -40,7 +45,7 @@ class Uniform(nn.Module):
         """How many positions to either side can influence an output; None = all (global attention)."""
         if self.window is None:
             return None
-        return len(self.projection.convolutions) + len(self.encoder.layers) * (self.window + 1)
+        return self.projection.reach + len(self.encoder.layers) * (self.window + 1)
 
 
 @register("uniform")

@@ -16,6 +16,7 @@ from torch import Tensor
 from temporalzoom.bdr import distance_targets, distance_weights
 from temporalzoom.config import BDRConfig
 from temporalzoom.datasets.samples import Sample, Split
+from temporalzoom.training.crops import Augmentation, Crop, plain_crop
 from temporalzoom.training.network import near_boundaries
 
 # An instance of which less than this share is inside the crop is not asked for: what is left of it may be anything.
@@ -46,48 +47,48 @@ def make_batch(
     bdr: BDRConfig,
     reach: int | None = None,
 ) -> Batch:
-    """`length` positions of each sample from `first` on, padded to the longest.
+    """`length` positions of each sample from `first` on, padded to the longest. reach: as in `collate`."""
+    crops = [plain_crop(sample, start, length) for sample, start in zip(samples, first, strict=True)]
+    return collate(crops, classes, bdr, reach)
+
+
+def collate(crops: Sequence[Crop], classes: Sequence[str], bdr: BDRConfig, reach: int | None = None) -> Batch:
+    """Crops padded to the longest, with their targets.
 
     reach: how far around its true boundaries the batch says to protect; None: it says nothing about them.
     """
-    pieces = [sample.features[start : start + length] for sample, start in zip(samples, first, strict=True)]
-    longest = max(len(piece) for piece in pieces)
-    features = torch.zeros(len(pieces), longest, pieces[0].shape[1])
-    mask = torch.zeros(len(pieces), longest, dtype=torch.bool)
+    longest = max(len(crop.features) for crop in crops)
+    features = torch.zeros(len(crops), longest, crops[0].features.shape[1])
+    mask = torch.zeros(len(crops), longest, dtype=torch.bool)
     batch = Batch(features, mask, [], [], [])
     fields: list[Tensor] = []
     weights: list[Tensor] = []
     protected: list[Tensor] = []
-    for row, (sample, start, piece) in enumerate(zip(samples, first, pieces, strict=True)):
-        features[row, : len(piece)] = torch.tensor(np.ascontiguousarray(piece))
-        mask[row, : len(piece)] = True
-        starts, ends = sample.grid.to_grid(sample.segments.starts), sample.grid.to_grid(sample.segments.ends)
-        labels = np.array([classes.index(label) for label in sample.segments.labels], np.int64)
-        last = start + len(piece) - 1
-        # What the crop shows. At the edges of the recording nothing was cut off: an action may start before the middle
-        # of the first window.
-        low = start if start > 0 else -np.inf
-        high = last if last < len(sample) - 1 else np.inf
-        shown_starts, shown_ends = np.maximum(starts, low), np.minimum(ends, high)
+    for row, crop in enumerate(crops):
+        features[row, : len(crop.features)] = torch.tensor(np.ascontiguousarray(crop.features))
+        mask[row, : len(crop.features)] = True
+        starts, ends = crop.starts, crop.ends
+        labels = np.array([classes.index(label) for label in crop.labels], np.int64)
+        shown_starts, shown_ends = np.maximum(starts, crop.low), np.minimum(ends, crop.high)
         keep = (shown_ends - shown_starts) >= MIN_VISIBLE * (ends - starts)
-        batch.starts.append(torch.from_numpy(shown_starts[keep] - start).float())
-        batch.ends.append(torch.from_numpy(shown_ends[keep] - start).float())
+        batch.starts.append(torch.from_numpy(shown_starts[keep]).float())
+        batch.ends.append(torch.from_numpy(shown_ends[keep]).float())
         batch.labels.append(torch.from_numpy(labels[keep]))
         if reach is not None:
             # Of the recording: where the crop cuts an instance off there is no boundary.
-            protected.append(near_boundaries(starts, ends, longest, reach, start))
+            protected.append(near_boundaries(starts, ends, longest, reach))
         if bdr.enabled:
             # From all boundaries of the recording, so that a crop sees the true field ...
-            where: dict[str, Any] = {"channels": bdr.channels, "radius": bdr.radius, "first": float(start)}
+            where: dict[str, Any] = {"channels": bdr.channels, "radius": bdr.radius}
             sharp = distance_targets(starts, ends, longest, **where)
             field = (
                 distance_targets(starts, ends, longest, smoothing=bdr.smoothing, **where) if bdr.smoothing else sharp
             )
             weight = distance_weights(starts, ends, longest, far_weight=bdr.far_weight, **where)
             # ... but nobody can measure the distance to a boundary that the crop does not show.
-            nearest = start + torch.arange(longest)[:, None] - sharp
+            nearest = torch.arange(longest)[:, None] - sharp
             far = sharp.abs() >= (bdr.radius or torch.inf)
-            weight = weight * (far | ((nearest >= low) & (nearest <= high)))
+            weight = weight * (far | ((nearest >= crop.low) & (nearest <= crop.high)))
             fields.append(field)
             weights.append(weight)
     if bdr.enabled:
@@ -103,17 +104,26 @@ def _epoch_order(seed: int, epoch: int, size: int) -> NDArray[np.intp]:
 
 
 def training_batch(
-    split: Split, seed: int, step: int, batch_size: int, length: int, bdr: BDRConfig, reach: int | None = None
+    split: Split,
+    seed: int,
+    step: int,
+    batch_size: int,
+    length: int,
+    bdr: BDRConfig,
+    reach: int | None = None,
+    augmentation: Augmentation | None = None,
 ) -> Batch:
     """The batch of one step: samples in a new random order each epoch, a random crop of each.
 
-    reach: as in `make_batch`.
+    reach: as in `collate`. augmentation: how crops are varied; None: not at all.
     """
     random = np.random.default_rng([seed, 2, step])
-    samples, first = [], []
+    crops = []
     for index in range(step * batch_size, (step + 1) * batch_size):
         epoch, place = divmod(index, len(split.samples))
         sample = split.samples[_epoch_order(seed, epoch, len(split.samples))[place]]
-        samples.append(sample)
-        first.append(int(random.integers(max(len(sample) - length, 0) + 1)))
-    return make_batch(samples, first, length, split.classes, bdr, reach)
+        if augmentation is not None:
+            crops.append(augmentation.crop(sample, length, random))
+        else:
+            crops.append(plain_crop(sample, int(random.integers(max(len(sample) - length, 0) + 1)), length))
+    return collate(crops, split.classes, bdr, reach)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import signal
 import threading
 import time
@@ -15,11 +16,12 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from temporalzoom.atomic import replacing
-from temporalzoom.config import Config, dump_config
+from temporalzoom.config import AugmentConfig, Config, dump_config
 from temporalzoom.datasets.samples import Split
 from temporalzoom.errors import InputError
 from temporalzoom.models.allocator import keep_freed_memory
 from temporalzoom.models.denormals import denormals_as_zero
+from temporalzoom.models.inputs import Standardize
 from temporalzoom.training.batches import training_batch
 from temporalzoom.training.checkpoint import (
     CheckpointInfo,
@@ -29,6 +31,7 @@ from temporalzoom.training.checkpoint import (
     read_info,
     save_checkpoint,
 )
+from temporalzoom.training.crops import Augmentation, channel_statistics
 from temporalzoom.training.metrics_log import MetricsLog
 from temporalzoom.training.network import model_from_config, oracle_reach
 from temporalzoom.training.objective import objective
@@ -55,6 +58,10 @@ def train(config: Config, split: Split, run: Path, *, resume: bool = False, cons
     options = config.training
     torch.manual_seed(config.seed)
     model = model_from_config(config, split.input_width, len(split.classes), split.samples[0].grid.stride)
+    if config.model.standardize:
+        standardize_inputs(model, split)
+    _check_stem(config, split)
+    augmentation = Augmentation(config.augment, split.samples) if config.augment != AugmentConfig() else None
     average = copy.deepcopy(model).requires_grad_(False)
     optimizer = build_optimizer(model, options)
     step = _prepare_run(config, run, resume)
@@ -77,7 +84,7 @@ def train(config: Config, split: Split, run: Path, *, resume: bool = False, cons
     ):
         while step < options.steps:
             torch.manual_seed(_dropout_seed(config.seed, step))
-            terms, norm = _step(model, optimizer, split, config, step)
+            terms, norm = _step(model, optimizer, split, config, step, augmentation)
             update_average(average, model, step, options.ema_decay)
             step += 1
             progress.update(step, terms)
@@ -93,7 +100,12 @@ def train(config: Config, split: Split, run: Path, *, resume: bool = False, cons
 
 
 def _step(
-    model: nn.Module, optimizer: torch.optim.Optimizer, split: Split, config: Config, step: int
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    split: Split,
+    config: Config,
+    step: int,
+    augmentation: Augmentation | None,
 ) -> tuple[dict[str, float], float]:
     """One optimizer step over `accumulate` batches. Returns the loss terms and the gradient norm."""
     options = config.training
@@ -102,7 +114,9 @@ def _step(
     sums: dict[str, Tensor] = {}
     for part in range(options.accumulate):
         index = step * options.accumulate + part
-        batch = training_batch(split, config.seed, index, options.batch_size, options.length, config.bdr, reach)
+        batch = training_batch(
+            split, config.seed, index, options.batch_size, options.length, config.bdr, reach, augmentation
+        )
         truth = {} if batch.boundaries is None else {"boundaries": batch.boundaries}  # only the oracle ablation has it
         with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
             outputs = model(batch.features, batch.mask, **truth)
@@ -120,6 +134,27 @@ def _step(
         group["lr"] = learning_rate(step, options)
     optimizer.step()
     return values, norm
+
+
+def standardize_inputs(model: nn.Module, split: Split) -> None:
+    """Tell the network what its inputs look like on the training subset; the numbers are stored with its weights."""
+    mean, deviation = channel_statistics(split.samples)
+    repeats = split.input_width // len(mean)  # a window holds its channels row by row
+    for module in model.modules():
+        if isinstance(module, Standardize):
+            module.set(torch.from_numpy(mean).repeat(repeats), torch.from_numpy(deviation).repeat(repeats))
+
+
+def _check_stem(config: Config, split: Split) -> None:
+    """A stem of other strides would take the values of several rows for channels of one."""
+    stem, framing = config.model.stem, split.samples[0].framing
+    if stem and framing is None:
+        raise InputError("model.stem: needs a raw signal (data.raw), here are features")
+    if stem and framing is not None and not framing.window == framing.stride == math.prod(stem):
+        raise InputError(
+            f"model.stem: its strides make {math.prod(stem)} rows per position; data.stride and data.window must be "
+            f"the same, they are {framing.stride} and {framing.window}"
+        )
 
 
 def _as_float(tensor: Tensor) -> Tensor:

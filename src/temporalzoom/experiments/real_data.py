@@ -1,0 +1,181 @@
+"""Benchmarks on real recordings: the recipe of each data set, the systems, and what a table of them says.
+
+A benchmark is a sweep (systems x seeds), then statistics over its predictions: intervals by blocked bootstrap over
+recordings and seeds, differences paired by recording, Holm's correction over all differences of the table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+
+from temporalzoom.atomic import replacing
+from temporalzoom.config import Config, load_config
+from temporalzoom.datasets.annotations import read_predictions
+from temporalzoom.datasets.samples import Split
+from temporalzoom.datasets.sources import load_data
+from temporalzoom.errors import InputError
+from temporalzoom.experiments.recipes import RECIPES, SYSTEMS
+from temporalzoom.experiments.sweep import PREDICTIONS, Member, run_sweep
+from temporalzoom.inference.localizer import Localizer
+from temporalzoom.metrics.bootstrap import (
+    BootstrapResult,
+    bootstrap_interval,
+    bootstrap_map,
+    draw_recordings,
+    draw_seeds,
+    mean_over_seeds,
+    paired_difference,
+)
+from temporalzoom.metrics.latency import latency_ratio, measure_latency, threads
+from temporalzoom.metrics.significance import holm
+from temporalzoom.segments import Segments
+
+THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+AVERAGED = (0.3, 0.4, 0.5, 0.6, 0.7)
+BASELINE = "uniform-6"
+COMPARISONS = (("uniform-6+bdr", BASELINE), ("tzn", BASELINE), ("tzn", "uniform-6+bdr"))
+RESAMPLES = 10_000
+
+Predictions = dict[str, Segments]
+
+
+def bench_config(data_set: str, system: str, seed: int, root: Path, overrides: Sequence[str] = ()) -> Config:
+    """The configuration of one training. overrides: for all systems alike, after their own."""
+    if data_set not in RECIPES:
+        raise InputError(f"bench {data_set!r}: no such benchmark; there are {', '.join(RECIPES)}")
+    recipe = [setting.replace("{root}", str(root)) for setting in RECIPES[data_set]]
+    return load_config(None, (*recipe, *SYSTEMS[system], f"seed={seed}", *overrides))
+
+
+def run_bench(
+    data_set: str,
+    root: Path,
+    out: Path,
+    *,
+    seeds: Sequence[int] = (0, 1, 2),
+    systems: Sequence[str] = tuple(SYSTEMS),
+    overrides: Sequence[str] = (),
+    workers: int | None = None,
+    resamples: int = RESAMPLES,
+    console: Console | None = None,
+) -> dict[str, Any]:
+    """Train what is not trained yet, score it, write `out/results.json`. Returns what that holds."""
+    unknown = [system for system in systems if system not in SYSTEMS]
+    if unknown:
+        raise InputError(f"bench: no system {unknown[0]!r}; there are {', '.join(SYSTEMS)}")
+    members = {
+        (system, seed): Member(f"{system}/seed-{seed}", bench_config(data_set, system, seed, root, overrides))
+        for seed in seeds
+        for system in systems
+    }
+    data = load_data(next(iter(members.values())).config.data, train=False)  # also: errors before hours of training
+    assert data.test is not None
+    sweep = run_sweep(list(members.values()), out, workers=workers, thresholds=THRESHOLDS, console=console)
+    if sweep.failed:
+        name, reason = next(iter(sweep.failed.items()))
+        raise InputError(f"bench {data_set}: {len(sweep.failed)} trainings failed, the first {name}: {reason}")
+    predictions = {
+        system: [read_predictions(out / members[system, seed].name / PREDICTIONS) for seed in seeds]
+        for system in systems
+    }
+    runs = {system: [sweep.done[members[system, seed].name] for seed in seeds] for system in systems}
+    latencies = measure_latencies({s: out / members[s, seeds[0]].name for s in systems}, data.test)
+    results = {
+        "data_set": data_set,
+        "seeds": list(seeds),
+        "overrides": list(overrides),
+        "test_recordings": len(data.test.samples),
+        "test_instances": sum(len(sample.segments) for sample in data.test.samples),
+        "resamples": resamples,
+        "systems": {
+            system: levels(data.test.truth(), predictions[system], resamples)
+            | costs(runs[system], runs.get(BASELINE))
+            | latencies[system]
+            for system in systems
+        },
+        "differences": differences(data.test.truth(), predictions, resamples),
+    }
+    with replacing(out / "results.json") as file:
+        json.dump(results, file, indent=1)
+    return results
+
+
+def levels(truth: Predictions, seeds: Sequence[Predictions], resamples: int) -> dict[str, Any]:
+    """Mean over seeds and interval of mAP, in percent: `{"mAP": {"0.7": [mean, low, high]}, "average": [...], ...}`."""
+    draws = draw_recordings(len(truth), resamples)
+    each = [bootstrap_map(truth, predictions, THRESHOLDS, draws=draws) for predictions in seeds]
+    mean = mean_over_seeds(each, draw_seeds(len(each), resamples) if len(each) > 1 else None)
+    return {
+        "mAP": {f"{t:g}": _level(mean, [t]) for t in THRESHOLDS},
+        "average": _level(mean, AVERAGED),
+        "each_seed": [
+            {f"{t:g}": 100 * value for t, value in zip(THRESHOLDS, run.point.tolist(), strict=True)} for run in each
+        ],
+    }
+
+
+def _level(result: BootstrapResult, thresholds: Sequence[float]) -> list[float]:
+    point, samples = result.over(thresholds)
+    low, high = bootstrap_interval(samples)
+    return [100 * point, 100 * low, 100 * high]
+
+
+def costs(runs: Sequence[Mapping[str, Any]], baseline: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
+    """Executed FLOPs on the whole test subset, also as a share of the baseline's; parameters; seconds."""
+    flops = [run["flops"] for run in runs]
+    ratios = [a / b["flops"] for a, b in zip(flops, baseline, strict=True)] if baseline is not None else []
+    return {
+        "gflops": float(np.mean(flops)) / 1e9,
+        "flops_ratio": [float(np.mean(ratios)), min(ratios), max(ratios)] if ratios else None,
+        "parameters": runs[0]["parameters"],
+        "training_seconds": float(np.mean([run["training_seconds"] for run in runs])),
+        "localization_seconds": float(np.mean([run["localization_seconds"] for run in runs])),
+    }
+
+
+@torch.inference_mode()
+def measure_latencies(runs: Mapping[str, Path], test: Split, rounds: int = 30) -> dict[str, dict[str, Any]]:
+    """One forward pass over the recording of median length, one thread, all systems in turn in this process."""
+    sample = sorted(test.samples, key=len)[len(test.samples) // 2]
+    longest = min(Localizer.load(run).options.max_length for run in runs.values())
+    features = torch.from_numpy(sample.features[:longest].copy())[None]
+    mask = torch.ones(features.shape[:2], dtype=torch.bool)
+    calls = {name: partial(Localizer.load(run).model, features, mask) for name, run in runs.items()}
+    with threads(1):
+        times = measure_latency(calls, rounds)
+    result: dict[str, dict[str, Any]] = {}
+    for name in runs:
+        result[name] = {"latency_ms": 1000 * times[name].median, "latency_positions": features.shape[1]}
+        if BASELINE in times:
+            ratio = latency_ratio(times[name], times[BASELINE])
+            result[name]["latency_ratio"] = [ratio.median, ratio.low, ratio.high]
+    return result
+
+
+def differences(truth: Predictions, predictions: Mapping[str, Sequence[Predictions]], resamples: int) -> dict[str, Any]:
+    """`{"tzn - uniform-6": {"0.7": {"value", "low", "high", "p", "p_holm"}}}`, in percent; Holm over the table."""
+    table: dict[str, dict[str, dict[str, float]]] = {}
+    for first, second in COMPARISONS:
+        if first not in predictions or second not in predictions:
+            continue
+        found = paired_difference(truth, predictions[first], predictions[second], THRESHOLDS, resamples)
+        rows = {f"{t:g}": found.by_threshold[t] for t in THRESHOLDS}
+        if found.average is not None:
+            rows["average"] = found.average
+        table[f"{first} - {second}"] = {
+            key: {"value": 100 * d.value, "low": 100 * d.low, "high": 100 * d.high, "p": d.p} for key, d in rows.items()
+        }
+    cells = [cell for rows in table.values() for cell in rows.values()]
+    for cell, adjusted in zip(
+        cells, holm([cell["p"] for cell in cells]).adjusted.tolist() if cells else [], strict=True
+    ):
+        cell["p_holm"] = adjusted
+    return table

@@ -1,0 +1,90 @@
+"""What a benchmark on real recordings found, as a table for the terminal and for Markdown pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from temporalzoom.metrics.significance import marked
+
+SHOWN = ("0.5", "0.7", "0.8", "0.9")
+COLUMNS = ("system", *(f"@{t}" for t in SHOWN), "avg .3:.7", "FLOPs", "latency", "parameters")
+
+
+def level_rows(results: Mapping[str, Any]) -> list[list[str]]:
+    """One row per system: mean over seeds and interval of mAP in percent, and what it costs beside uniform-6."""
+    rows = []
+    for name, system in results["systems"].items():
+        levels = [system["mAP"][t] for t in SHOWN] + [system["average"]]
+        flops = "-" if system["flops_ratio"] is None else f"{system['flops_ratio'][0]:.2f}x"
+        latency = f"{system['latency_ratio'][0]:.2f}x" if "latency_ratio" in system else "-"
+        cells = [marked(mean, low, high, scale=1) for mean, low, high in levels]
+        rows.append([name, *cells, flops, latency, f"{system['parameters'] / 1e6:.2f} M"])
+    return rows
+
+
+def difference_rows(results: Mapping[str, Any]) -> list[list[str]]:
+    """One row per comparison: the difference, its interval, and a star where it is significant in the whole table."""
+    return [
+        [name, *(marked(c["value"], c["low"], c["high"], c["p_holm"], scale=1) for c in _cells(differences))]
+        for name, differences in results["differences"].items()
+    ]
+
+
+def describe(results: Mapping[str, Any]) -> str:
+    """What the numbers are."""
+    seeds = len(results["seeds"])
+    return (
+        f"{results['data_set']}: {results['test_recordings']} test recordings, {results['test_instances']} instances; "
+        f"mAP in percent, mean over {seeds} seed{'s' if seeds > 1 else ''}, 95 % interval by bootstrap over recordings"
+        f"{' and seeds' if seeds > 1 else ''}"
+    )
+
+
+def tables(results: Mapping[str, Any]) -> list[Table]:
+    """For the terminal."""
+    levels = Table(title=describe(results), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in COLUMNS:
+        levels.add_column(column, justify="left" if column == "system" else "right")
+    for row in level_rows(results):
+        levels.add_row(*row)
+    differences = Table(
+        title="differences, paired by recording; * significant (Holm, 5 %)",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    for column in ("difference", *COLUMNS[1:6]):
+        differences.add_column(column, justify="left" if column == "difference" else "right")
+    for row in difference_rows(results):
+        differences.add_row(*row)
+    return [levels, differences]
+
+
+def markdown(results: Mapping[str, Any]) -> str:
+    """The same for a page."""
+
+    def table(columns: tuple[str, ...], rows: list[list[str]]) -> list[str]:
+        return [
+            "| " + " | ".join(columns) + " |",
+            "|---|" + "---:|" * (len(columns) - 1),
+            *("| " + " | ".join(cell.replace("*", "\\*") for cell in row) + " |" for row in rows),
+        ]
+
+    lines = [
+        describe(results) + f" (`tzoom bench {results['data_set']}`):",
+        "",
+        *table(COLUMNS, level_rows(results)),
+        "",
+        "Differences, paired by recording; \\* significant (Holm over the table, 5 %):",
+        "",
+        *table(("difference", *COLUMNS[1:6]), difference_rows(results)),
+    ]
+    return "\n".join(lines)
+
+
+def _cells(differences: Mapping[str, Any]) -> list[Mapping[str, float]]:
+    return [differences[key] for key in (*SHOWN, "average")]

@@ -1,0 +1,70 @@
+"""Labels for class-agnostic segments, from a classifier that has seen the whole recording."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from temporalzoom.datasets.json_records import expect, number, read_object, short
+from temporalzoom.errors import InputError
+from temporalzoom.segments import Segments
+
+TOP = 2  # classes that each segment is given, as the field does
+
+VideoScores = Mapping[str, Mapping[str, float]]
+
+
+def read_video_scores(path: str | Path) -> dict[str, dict[str, float]]:
+    """Scores of every class for every recording.
+
+    Two forms: `{"results": {video: [scores]}, "class": [names]}`, as the CUHK classifier of ActivityNet is shared, and
+    `{video: {label: score}}`.
+    """
+    document = read_object(path)
+    if "results" not in document:
+        return {
+            video: {label: _score(value, f"{path}: video {video!r}, {label!r}") for label, value in row.items()}
+            for video, row in ((v, expect(r, dict, f"{path}: video {v!r}")) for v, r in document.items())
+        }
+    names = document.get("class")
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{path}: 'class' must be the list of class names beside 'results', got {short(names)}")
+    if len(set(names)) < len(names):
+        raise InputError(f"{path}: 'class' names a class twice")
+    scores = {}
+    for video, row in expect(document["results"], dict, f"{path}: 'results'").items():
+        where = f"{path}: video {video!r}"
+        if len(expect(row, list, where)) != len(names):
+            raise InputError(f"{where} has {len(row)} scores for {len(names)} classes")
+        scores[video] = {name: _score(value, where) for name, value in zip(names, row, strict=True)}
+    return scores
+
+
+def fuse(segments: Segments, scores: Mapping[str, float], top: int = TOP) -> Segments:
+    """Every segment once for each of the `top` classes, scored sqrt(segment score * class score), highest first."""
+    best = sorted(scores.items(), key=lambda item: -item[1])[:top]
+    count = len(segments)
+    return Segments(
+        np.tile(segments.starts, len(best)),
+        np.tile(segments.ends, len(best)),
+        np.repeat(np.array([label for label, _ in best], dtype=np.str_), count),
+        np.sqrt(np.outer([score for _, score in best], segments.scores).reshape(-1)),
+    ).sort("score")
+
+
+def fuse_all(predictions: Mapping[str, Segments], scores: VideoScores, top: int = TOP) -> dict[str, Segments]:
+    """`fuse` for every recording; one that the classifier has no scores for is an error."""
+    missing = [name for name in predictions if not scores.get(name)]
+    if missing:
+        shown = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
+        raise InputError(f"inference.video_scores: no scores for {len(missing)} of {len(predictions)} videos: {shown}")
+    return {name: fuse(segments, scores[name], top) for name, segments in predictions.items()}
+
+
+def _score(value: object, where: str) -> float:
+    score = number(value, where)
+    if score < 0:
+        raise InputError(f"{where}: scores must not be negative, got {short(value)}")
+    return score

@@ -1,0 +1,105 @@
+"""From features, or windows of a raw signal, to tokens."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Standardize(nn.Module):
+    """Every input channel to zero mean and unit variance. (B, T, F) -> (B, T, F)."""
+
+    def __init__(self, input_width: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(input_width))
+        self.register_buffer("factor", torch.ones(input_width))
+
+    def set(self, mean: Tensor, deviation: Tensor) -> None:
+        """mean, deviation: (F,)."""
+        self.mean.copy_(mean)
+        self.factor.copy_(1 / deviation)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return (features - self.mean) * self.factor
+
+    mean: Tensor
+    factor: Tensor
+
+
+class Stem(nn.Module):
+    """Strided convolutions over raw rows, `strides` one after the other. (B, T, S * C) -> (B, T, D), S their product.
+
+    A position comes as the S rows of its time, without overlap; the convolutions see beyond them. Kernels of three
+    strides, so that an output is in the middle of what it is made of.
+    """
+
+    def __init__(self, input_width: int, width: int, strides: Sequence[int]) -> None:
+        super().__init__()
+        self.rows = math.prod(strides)
+        if input_width % self.rows:
+            raise ValueError(
+                f"model.stem: its strides make {self.rows} rows per position, which do not divide the {input_width} "
+                "input channels; the product must be data.stride, and data.window the same"
+            )
+        widths = [input_width // self.rows, *[max(width // 2, 8)] * (len(strides) - 1), width]
+        self.convolutions = nn.ModuleList(
+            nn.Conv1d(before, after, 3 * stride, stride, padding=stride)
+            for (before, after), stride in zip(pairwise(widths), strides, strict=True)
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(after) for after in widths[1:])
+
+    def forward(self, features: Tensor, mask: Tensor) -> Tensor:
+        """features: (B, T, S * C), mask: (B, T)."""
+        rows = (features * mask.unsqueeze(-1)).reshape(len(features), mask.shape[1] * self.rows, -1)
+        for convolution, norm in zip(self.convolutions, self.norms, strict=True):
+            rows = F.gelu(norm(convolution(rows.transpose(1, 2)).transpose(1, 2)))
+            per_position = rows.shape[1] // mask.shape[1]
+            rows = rows * mask.repeat_interleave(per_position, 1).unsqueeze(-1)
+        return rows
+
+
+class Projection(nn.Module):
+    """Features to tokens: masked convolutions of size 3 with layer norm and GELU. (B, T, F) -> (B, T, D).
+
+    standardize: inputs are brought to zero mean and unit variance first. stem: strides of convolutions before, for raw
+    signals.
+    """
+
+    def __init__(
+        self,
+        input_width: int,
+        width: int,
+        layers: int = 2,
+        *,
+        standardize: bool = False,
+        stem: Sequence[int] = (),
+    ) -> None:
+        super().__init__()
+        self.standard = Standardize(input_width) if standardize else None
+        self.stem = Stem(input_width, width, stem) if stem else None
+        widths = [width if stem else input_width] + [width] * layers
+        self.convolutions = nn.ModuleList(nn.Conv1d(before, after, 3, padding=1) for before, after in pairwise(widths))
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers))
+
+    @property
+    def reach(self) -> int:
+        """How many positions to either side can influence a token."""
+        return len(self.convolutions) + (0 if self.stem is None else len(self.stem.convolutions))
+
+    def standardized(self, features: Tensor) -> Tensor:
+        return features if self.standard is None else self.standard(features)
+
+    def forward(self, features: Tensor, mask: Tensor) -> Tensor:
+        """features: (B, T, F), mask: (B, T). Padding is zeroed before each convolution: it never leaks in."""
+        tokens, valid = self.standardized(features), mask.unsqueeze(-1)
+        if self.stem is not None:
+            tokens = self.stem(tokens, mask)
+        for convolution, norm in zip(self.convolutions, self.norms, strict=True):
+            tokens = convolution((tokens * valid).transpose(1, 2)).transpose(1, 2)
+            tokens = F.gelu(norm(tokens))
+        return tokens * valid

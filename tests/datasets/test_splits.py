@@ -1,0 +1,96 @@
+"""Which recordings train and which are scored: by pattern, by subject, for tuning."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from temporalzoom.config import DataConfig
+from temporalzoom.datasets.annotations import Annotations, Recording
+from temporalzoom.datasets.splits import FOLDS, subject, with_subsets
+from temporalzoom.errors import InputError
+
+
+def make_annotations(people: dict[str, str | None]) -> Annotations:
+    """people: the subset of each; two recordings of everybody."""
+    recordings = [
+        Recording(f"{who}_{i}", subset, extra={"subject": who}) for who, subset in people.items() for i in (1, 2)
+    ]
+    return Annotations({r.name: r for r in recordings}, ("walk",))
+
+
+def subsets(annotations: Annotations, **settings: Any) -> dict[str, str | None]:
+    found = with_subsets(annotations, DataConfig.model_validate(settings))
+    return {name: recording.subset for name, recording in found.recordings.items()}
+
+
+def complaint(annotations: Annotations, **settings: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        subsets(annotations, **settings)
+    return str(caught.value)
+
+
+TRIO = make_annotations({"ann": "train", "bob": "test", "cid": None})
+
+
+def test_without_a_wish_nothing_changes():
+    assert with_subsets(TRIO, DataConfig()) == TRIO
+
+
+def test_patterns_name_the_test_recordings():
+    found = subsets(TRIO, test_recordings=["ann*", "c*_2"])
+    assert [name for name, subset in found.items() if subset == "test"] == ["ann_1", "ann_2", "cid_2"]
+    assert Counter(found.values()) == {"test": 3, "train": 3}
+    other = subsets(TRIO, test_recordings=["bob_1"], train_subset="learn", test_subset="score")
+    assert other["bob_1"] == "score" and set(other.values()) == {"learn", "score"}
+
+
+def test_patterns_are_case_sensitive_and_each_must_match():
+    assert complaint(TRIO, test_recordings=["ann*", "ANN*"]) == "data.test_recordings: no recording is called 'ANN*'"
+
+
+def test_one_subject_is_left_out():
+    found = subsets(TRIO, leave_out="bob")
+    assert [name for name, subset in found.items() if subset == "test"] == ["bob_1", "bob_2"]
+    assert complaint(TRIO, leave_out="dan") == "data.leave_out: no subject 'dan'; there are ann, bob, cid"
+
+
+def test_a_recording_without_a_subject_stands_for_itself():
+    alone = Annotations({name: Recording(name) for name in ("x", "y")}, ("walk",))
+    assert subsets(alone, leave_out="y") == {"x": "train", "y": "test"}
+    assert subject(Recording("x", extra={"subject": 7})) == "7"
+
+
+@given(st.integers(4, 20), st.integers(0, 5))
+def test_folds_share_out_the_training_subjects_and_never_touch_the_test(train: int, test: int):
+    people = {f"s{i:02d}": "train" if i < train else "test" for i in range(train + test)}
+    annotations = make_annotations(people)
+    held_out: list[set[str]] = []
+    for fold in range(FOLDS):
+        found = with_subsets(annotations, DataConfig(validation_fold=fold)).recordings.values()
+        assert {subject(r) for r in found} == {who for who, subset in people.items() if subset == "train"}
+        held_out.append({subject(r) for r in found if r.subset == "test"})
+        assert not held_out[-1] & {subject(r) for r in found if r.subset == "train"}
+    assert sum(map(len, held_out)) == len(set.union(*held_out)) == train  # everybody is held out once
+    assert max(map(len, held_out)) - min(map(len, held_out)) <= 1
+
+
+def test_a_fold_without_the_one_left_out():
+    annotations = make_annotations({name: None for name in "abcdef"})
+    found = subsets(annotations, leave_out="b", validation_fold=1)
+    assert not any(name.startswith("b") for name in found)
+    assert {name[0] for name, subset in found.items() if subset == "test"} == {"c"}  # of a, c, d, e, f
+
+
+def test_too_few_subjects_for_folds():
+    said = "data.validation_fold: needs at least 4 subjects to train on, there are 3"
+    people = {"a": "train", "b": "train", "c": "train", "d": "test"}
+    assert complaint(make_annotations(people), validation_fold=0) == said
+
+
+@pytest.mark.parametrize("fold", [-1, 4])
+def test_there_are_four_folds(fold: int):
+    with pytest.raises(ValueError, match="validation_fold"):
+        DataConfig(validation_fold=fold)

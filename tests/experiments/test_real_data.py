@@ -1,0 +1,99 @@
+"""Benchmarks on real recordings: statistics of predictions with a known answer, recipes, a small run."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from temporalzoom.config import load_config
+from temporalzoom.errors import InputError
+from temporalzoom.experiments.real_data import bench_config, costs, differences, levels, run_bench
+from temporalzoom.experiments.real_data_tables import markdown, tables
+from temporalzoom.experiments.recipes import RECIPES, SYSTEMS
+from temporalzoom.segments import Segments
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+TRUTH = {f"r{i}": Segments([1.0, 5.0], [3.0, 9.0], ["run", "jump"]) for i in range(8)}
+EXACT = {name: Segments(s.starts, s.ends, s.labels, [0.9, 0.8]) for name, s in TRUTH.items()}
+LATE = {name: Segments(s.starts + 0.5, s.ends + 0.5, s.labels, [0.9, 0.8]) for name, s in TRUTH.items()}  # tIoU .6, .78
+
+
+def test_levels_of_predictions_with_a_known_answer():
+    exact, late = levels(TRUTH, [EXACT, EXACT], 200), levels(TRUTH, [LATE, LATE], 200)
+    assert exact["average"] == [100.0, 100.0, 100.0]
+    assert late["mAP"]["0.6"] == [100.0] * 3 and late["mAP"]["0.7"] == [50.0] * 3 and late["mAP"]["0.9"] == [0.0] * 3
+    assert late["average"] == pytest.approx([90.0] * 3)
+    mixed = levels(TRUTH, [EXACT, LATE], 2000)
+    assert mixed["mAP"]["0.9"][0] == 50.0 and mixed["mAP"]["0.9"][1:] == [
+        0.0,
+        100.0,
+    ]  # seeds differ: the interval says so
+
+
+def test_differences_are_paired_and_corrected_over_the_table():
+    found = differences(TRUTH, {"uniform-6": [LATE], "uniform-6+bdr": [EXACT], "tzn": [EXACT]}, 500)
+    assert set(found) == {"uniform-6+bdr - uniform-6", "tzn - uniform-6", "tzn - uniform-6+bdr"}
+    gain = found["tzn - uniform-6"]["0.9"]
+    assert (gain["value"], gain["low"], gain["high"]) == (100.0, 100.0, 100.0)
+    assert gain["p"] < gain["p_holm"] < 0.2 and found["tzn - uniform-6+bdr"]["0.9"]["p_holm"] == 1.0
+    assert set(differences(TRUTH, {"tzn": [EXACT], "uniform-6": [LATE]}, 50)) == {"tzn - uniform-6"}
+
+
+def test_costs_are_ratios_seed_by_seed():
+    runs = [{"flops": f, "parameters": 7, "training_seconds": 3.0, "localization_seconds": 1.0} for f in (2e9, 4e9)]
+    base = [{"flops": 4e9}, {"flops": 5e9}]
+    assert costs(runs, base)["flops_ratio"] == pytest.approx([0.65, 0.5, 0.8])
+    assert costs(runs, None)["flops_ratio"] is None and costs(runs, base)["gflops"] == 3.0
+
+
+@pytest.mark.parametrize("data_set", RECIPES)
+@pytest.mark.parametrize(("system", "ending"), [("uniform-6+bdr", ""), ("tzn", "_tzn")])
+def test_the_files_hold_the_same_recipes(data_set, system, ending):
+    """`tzoom train configs/sbhar_tzn.yaml` trains what the benchmark trains."""
+    file = CONFIGS / f"{data_set}{ending}.yaml"
+    stored = load_config(file)
+    root = stored.data.root or stored.data.annotations.parent
+    assert stored == bench_config(data_set, system, 0, root)
+    assert file.read_text().startswith(f"# tzoom train configs/{file.name}")
+
+
+def test_unknown_names_are_answered_with_the_known(tmp_path):
+    with pytest.raises(InputError, match=r"'sbahr'.*sbhar, tug, rats"):
+        bench_config("sbahr", "tzn", 0, tmp_path)
+    with pytest.raises(InputError, match="no system 'tznn'; there are uniform-6,"):
+        run_bench("sbhar", tmp_path, tmp_path, systems=["tznn"])
+    with pytest.raises(InputError, match=r"data\.root"):
+        run_bench("sbhar", tmp_path / "nowhere", tmp_path / "out")
+
+
+def write_sbhar(folder: Path) -> None:
+    """A folder as UCI publishes it, small: four people, one of them a test person."""
+    random = np.random.default_rng(0)
+    raw = folder / "RawData"
+    raw.mkdir(parents=True)
+    (folder / "activity_labels.txt").write_text("1 WALKING\n2 SITTING\n")
+    labels = []
+    for experiment, user in enumerate((1, 3, 5, 2, 4), 1):
+        for sensor in ("acc", "gyro"):
+            np.savetxt(raw / f"{sensor}_exp{experiment:02d}_user{user:02d}.txt", random.normal(size=(1500, 3)))
+        labels += [f"{experiment} {user} 1 100 500", f"{experiment} {user} 2 700 1200"]
+    (raw / "labels.txt").write_text("\n".join(labels) + "\n")
+
+
+@pytest.mark.slow
+def test_a_benchmark_from_the_raw_folder_to_its_tables(tmp_path):
+    write_sbhar(tmp_path / "sbhar")
+    small = ["model.width=16", "model.heads=2", "training.steps=3", "training.batch_size=2", "training.length=40"]
+    options = {"seeds": (0, 1), "overrides": small, "resamples": 50}
+    results = run_bench("sbhar", tmp_path / "sbhar", tmp_path / "out", **options)
+    assert json.loads((tmp_path / "out" / "results.json").read_text()) == results
+    assert results["test_recordings"] == 2 and results["test_instances"] == 4
+    assert set(results["systems"]) == set(SYSTEMS) and results["systems"]["uniform-6"]["flops_ratio"][0] == 1.0
+    assert 0 < results["systems"]["tzn"]["flops_ratio"][0] and results["systems"]["tzn"]["latency_ms"] > 0
+    page = markdown(results)
+    assert "| tzn |" in page and len(tables(results)) == 2
+    again = run_bench("sbhar", tmp_path / "sbhar", tmp_path / "out", **options)  # nothing is trained again
+    assert again["systems"]["tzn"]["mAP"] == results["systems"]["tzn"]["mAP"]
+    assert yaml.safe_load((tmp_path / "out/tzn/seed-0/config.yaml").read_text())["training"]["steps"] == 3
