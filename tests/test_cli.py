@@ -49,12 +49,34 @@ def assert_one_line_error(result: tuple[int, str, str], *words: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [["demo"], ["train"], ["eval"], ["localize"], ["data", "check"], ["data", "make-zoombench"]]
+    "command",
+    [
+        ["demo"],
+        ["train"],
+        ["eval"],
+        ["localize"],
+        ["sweep"],
+        ["cost"],
+        ["data", "check"],
+        ["data", "make-zoombench"],
+        ["bench", "sbhar"],
+        ["bench", "tug"],
+        ["bench", "rats"],
+    ],
+    ids=" ".join,
 )
 def test_every_command_has_help_with_an_example(tzoom, command):
     code, out, _ = tzoom(*command, "--help")
     assert code == 0
     assert "Example" in out and f"tzoom {' '.join(command)}" in out
+
+
+def test_a_benchmark_says_what_is_wrong_before_it_trains(tzoom, tmp_path):
+    assert_one_line_error(
+        tzoom("bench", "sbhar", "--data", tmp_path / "nowhere"), "data.root", "nowhere", "RawData/labels.txt"
+    )
+    assert_one_line_error(tzoom("bench", "rats", "--data", tmp_path / "nowhere"), "coarse.json")
+    assert_one_line_error(tzoom("bench", "tug", "--data", tmp_path, "--seeds", "0,x"), "--seeds", "0,x")
 
 
 def test_from_files_to_scores_to_segments(run, bench, tmp_path, tzoom):

@@ -71,9 +71,9 @@ def test_acceleration_only_needs_no_gyroscope(root: Path):
 
 
 def test_subjects_can_be_left_out(root: Path):
-    loaded = load_data(settings(root, leave_out="01"))
+    loaded = load_data(settings(root, leave_out="user01"))
     assert loaded.train is not None and [s.name for s in loaded.train.samples] == ["exp03_user02"]
-    assert complaint(settings(root, leave_out="user01")).endswith("no subject 'user01'; there are 01, 02")
+    assert complaint(settings(root, leave_out="01")).endswith("no subject '01'; there are user01, user02")
 
 
 def test_subsets_have_the_names_of_the_configuration(root: Path):
@@ -131,7 +131,7 @@ def test_the_real_one(shared_data: Path):
     data = settings(shared_data / "sbhar", stride=25, window=50)
     annotations, store = open_source(data)
     recordings = annotations.recordings.values()
-    people = {int(r.extra["subject"]): r.subset for r in recordings}
+    people = {int(r.extra["subject"].removeprefix("user")): r.subset for r in recordings}
     assert len(recordings) == 61 and len(people) == 30 and len(annotations.classes) == 12
     assert sum(len(r.segments) for r in recordings) == 1214
     assert {who for who, subset in people.items() if subset == "test"} == TEST_SUBJECTS

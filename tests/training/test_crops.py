@@ -255,6 +255,20 @@ def test_drop_silences_whole_channels():
     assert silent[:, 0].mean() == pytest.approx(0.25, abs=0.04)
 
 
+def test_flags_of_missing_values_stay_flags():
+    values = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+    flags = (np.random.default_rng(1).random((60, 3)) < 0.3).astype(np.float32)
+    sample = make_sample(np.concatenate([values, flags], axis=1), Framing(6, 6))
+    options = AugmentConfig(rotate=40, gain=0.3, noise=0.2)
+    rows = Augmentation(options, [sample], flagged=True).vary(sample.signal, np.random.default_rng(2))
+    np.testing.assert_array_equal(rows[:, 3:], flags)
+    assert (rows[:, :3] != values).all()
+    silent = Augmentation(AugmentConfig(drop=1), [sample], flagged=True).vary(sample.signal, np.random.default_rng(3))
+    np.testing.assert_array_equal(silent, np.repeat([[0, 0, 0, 1, 1, 1]], 60, axis=0))  # silent is missing, and says so
+    with pytest.raises(InputError, match="here are 2 channels"):
+        Augmentation(options, [make_sample(np.zeros((9, 4)), Framing(3, 3))], flagged=True)
+
+
 def test_a_row_is_the_same_in_all_windows_that_show_it():
     """Signals are varied, then cut: noise drawn window by window would contradict itself."""
     framing = Framing(6, 2)

@@ -43,7 +43,7 @@ def open_sbhar(data: DataConfig) -> tuple[Annotations, FeatureStore]:
         # Samples count from 1, and both the first and the last one belong to the activity.
         segments = Segments((mine[:, 3] - 1) / FPS, mine[:, 4] / FPS, [classes[i - 1] for i in mine[:, 2]])
         subset = data.test_subset if user in TEST_SUBJECTS else data.train_subset
-        recordings[name] = Recording(name, subset, None, FPS, segments, extra={"subject": f"{user:02d}"})
+        recordings[name] = Recording(name, subset, None, FPS, segments, extra={"subject": f"user{user:02d}"})
     if not recordings:
         raise InputError(f"{folder}: no file acc_expXX_userYY.txt")
     sensors = data.sensors.split("+")

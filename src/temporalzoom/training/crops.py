@@ -50,12 +50,16 @@ def plain_crop(sample: Sample, first: int, length: int) -> Crop:
 
 
 class Augmentation:
-    """Random variations of crops. `scale`: (C,) standard deviation of every channel, the unit of the noise."""
+    """Random variations of crops.
 
-    def __init__(self, options: AugmentConfig, samples: Sequence[Sample]) -> None:
+    flagged: the second half of the channels says where values of the first half were missing: it is only ever changed
+    by a channel that falls silent.
+    """
+
+    def __init__(self, options: AugmentConfig, samples: Sequence[Sample], flagged: bool = False) -> None:
         self.options = options
         self.scale = channel_statistics(samples)[1] if options.noise else None
-        channels = samples[0].signal.shape[1]
+        channels = self.channels = samples[0].signal.shape[1] // (2 if flagged else 1)
         is_raw = samples[0].framing is not None
         if options.rotate and (channels % 3 or not is_raw):
             raise InputError(
@@ -102,17 +106,20 @@ class Augmentation:
 
     def vary(self, signal: Floats, random: np.random.Generator) -> Floats:
         """(N, C) -> (N, C): turned, louder or quieter, noisier, with silent channels."""
-        options, channels = self.options, signal.shape[1]
+        options, channels = self.options, self.channels
+        signal, flags = signal[:, :channels], signal[:, channels:]
         if options.rotate:
             turned = signal.reshape(len(signal), -1, 3) @ rotation(random, np.radians(options.rotate))
             signal = turned.reshape(len(signal), channels)
         if options.gain:
             signal = signal * (1 + options.gain * random.uniform(-1, 1, (channels,))).astype(np.float32)
         if self.scale is not None:
-            signal = signal + random.normal(0, options.noise, signal.shape).astype(np.float32) * self.scale
+            signal = signal + random.normal(0, options.noise, signal.shape).astype(np.float32) * self.scale[:channels]
         if options.drop:
-            signal = signal * (random.random((channels,)) >= options.drop).astype(np.float32)
-        return signal
+            heard = random.random((channels,)) >= options.drop
+            signal = signal * heard.astype(np.float32)
+            flags = np.where(heard, flags, np.float32(1)) if flags.shape[1] else flags
+        return np.concatenate([signal, flags], axis=1) if flags.shape[1] else signal
 
 
 def resample(signal: Floats, begin: float, speed: float, rows: int) -> Floats:

@@ -61,7 +61,9 @@ def train(config: Config, split: Split, run: Path, *, resume: bool = False, cons
     if config.model.standardize:
         standardize_inputs(model, split)
     _check_stem(config, split)
-    augmentation = Augmentation(config.augment, split.samples) if config.augment != AugmentConfig() else None
+    augmentation = None
+    if config.augment != AugmentConfig():
+        augmentation = Augmentation(config.augment, split.samples, flagged=config.data.missing == "interpolate")
     average = copy.deepcopy(model).requires_grad_(False)
     optimizer = build_optimizer(model, options)
     step = _prepare_run(config, run, resume)

@@ -1,19 +1,12 @@
-"""The typed configuration tree: YAML in, `key=value` overrides, errors that name the key and its nearest valid one."""
+"""The typed configuration tree: every setting, its type, its limits and its default."""
 
 from __future__ import annotations
 
-import difflib
-import os
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
-
-from temporalzoom.errors import InputError
 
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -31,7 +24,7 @@ class Section(BaseModel):
     @classmethod
     def _nothing_below(cls, value: Any, info: ValidationInfo) -> Any:
         """`training:` with nothing below it, as when all its keys are commented out, is a section of defaults."""
-        is_section = info.field_name is not None and _section(cls.model_fields[info.field_name]) is not None
+        is_section = info.field_name is not None and inner_section(cls.model_fields[info.field_name]) is not None
         return {} if value is None and is_section else value
 
 
@@ -227,169 +220,18 @@ class Config(Section):
     evaluation: EvaluationConfig = EvaluationConfig()
 
 
-def load_config(path: str | Path | None = None, overrides: Iterable[str] = ()) -> Config:
-    """A YAML file (None: all defaults), then `section.key=value` overrides in order.
-
-    Relative data paths start at the file's folder, those of overrides at the working folder; both become absolute, so
-    that the configuration stored with a run means the same files wherever it is read.
-    """
-    tree: dict[str, Any] = {}
-    if path is not None:
-        tree = _read_yaml(Path(path))
-        _anchor_paths(tree, Path(path).parent)
-    config = parse_config(tree, source=str(path))  # on its own first: an error says whether file or override is wrong
-    overrides = list(overrides)
-    for override in overrides:
-        _apply_override(tree, override)
-    _anchor_paths(tree, Path())
-    return parse_config(tree, source="override") if overrides else config
-
-
-def parse_config(tree: Mapping[str, Any], source: str = "configuration") -> Config:
-    """A nested mapping -> Config, with one readable line for the first thing that is wrong."""
-    try:
-        return Config.model_validate(tree)
-    except ValidationError as error:
-        raise InputError(f"{source}: {_explain(error.errors(include_url=False)[0])}") from None
-
-
-def dump_config(config: Config) -> str:
-    """The whole tree as YAML; `load_config` reads it back."""
-    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
-
-
 def config_fields(section: type[BaseModel] = Config, prefix: str = "") -> dict[str, FieldInfo]:
     """Every dotted key of the tree and its field, sections before the keys below them."""
     fields: dict[str, FieldInfo] = {}
     for name, field in section.model_fields.items():
         fields[prefix + name] = field
-        inner = _section(field)
+        inner = inner_section(field)
         if inner is not None:
             fields |= config_fields(inner, f"{prefix}{name}.")
     return fields
 
 
-def _section(field: FieldInfo) -> type[BaseModel] | None:
+def inner_section(field: FieldInfo) -> type[BaseModel] | None:
     """The class of a field that is a section, None for a single setting."""
     inner = field.annotation
     return inner if isinstance(inner, type) and issubclass(inner, BaseModel) else None
-
-
-def _read_yaml(path: Path) -> dict[str, Any]:
-    try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except yaml.MarkedYAMLError as error:
-        where = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise InputError(f"{path}{where}: not valid YAML ({error.problem or error.context})") from None
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: bytes that are no UTF-8, dates that do not exist
-        raise InputError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from None
-    if tree is None:
-        return {}
-    if not isinstance(tree, dict):
-        raise InputError(f"{path}: must hold sections such as 'training:', got {_shown(tree)}")
-    return tree
-
-
-def _anchor_paths(tree: dict[str, Any], folder: Path) -> None:
-    paths = (("data", "root"), ("data", "annotations"), ("data", "features"), ("inference", "video_scores"))
-    for name, key in paths:
-        section = tree.get(name)
-        if isinstance(section, dict) and isinstance(section.get(key), str):
-            section[key] = os.path.abspath(folder / section[key])
-
-
-def _apply_override(tree: dict[str, Any], override: str) -> None:
-    key, separator, text = override.partition("=")
-    if not separator or not key:
-        raise InputError(f"override {override!r}: must have the form key=value, such as training.steps=500")
-    field = config_fields().get(key)
-    if field is None:
-        raise InputError(f"override {override!r}: unknown key {key!r}{_nearest(key)}")
-    if _section(field) is not None:
-        raise InputError(f"override {override!r}: {key!r} is a section; set one of its keys: {_keys_below(key)}")
-    try:
-        value = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError):
-        value = text
-    *sections, last = key.split(".")
-    node = tree
-    for section in sections:
-        if node.get(section) is None:
-            node[section] = {}
-        node = node[section]
-    node[last] = value
-
-
-# How pydantic's errors are said to a user, by the first word of their type, or by the whole type for limits.
-_KINDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "finite": "a finite number",
-    "bool": "true or false",
-    "string": "text",
-    "path": "a path",
-    "tuple": "a list",
-    "model": "a section with keys",
-}
-_LIMITS = {
-    "greater_than": "above {gt:g}",
-    "greater_than_equal": "at least {ge:g}",
-    "less_than": "below {lt:g}",
-    "less_than_equal": "at most {le:g}",
-}
-
-
-def _explain(error: ErrorDetails) -> str:
-    """One line: the key, what its value must be, and the value."""
-    key, kind, value, context = ".".join(map(str, error["loc"])), error["type"], error["input"], error.get("ctx", {})
-    if kind == "extra_forbidden":
-        return f"unknown key {key!r} (value {_shown(value)}){_nearest(key)}"
-    if kind == "invalid_key":  # YAML takes `1:`, `on:`, `no:` for a number and truth values
-        where = f" in {key.rpartition('.')[0]!r}" if "." in key else ""
-        return f"unknown key {_shown(value)}{where}: keys must be text"
-    if kind == "value_error":  # our own validators, whose messages name the value
-        return f"{key}: {context['error']}"
-    field = config_fields().get(key)
-    hint = ""
-    if kind == "literal_error" and field is not None:
-        choices = [str(choice) for choice in get_args(field.annotation)]
-        close = difflib.get_close_matches(str(value), choices, n=1, cutoff=0.5)
-        expected, hint = f"one of {', '.join(choices)}", f"; did you mean {close[0]!r}?" if close else ""
-    elif kind in _LIMITS:
-        expected = _LIMITS[kind].format(**context)
-    else:
-        expected = _KINDS.get(kind.split("_")[0]) or error["msg"].removeprefix("Input should be ")
-    if field is not None and type(None) in get_args(field.annotation):
-        expected += " or null"
-    return f"{key or 'the whole'}: must be {expected}, got {_shown(value)}{hint}"
-
-
-def _nearest(key: str) -> str:
-    """`; did you mean ...?` if a valid key is near, else the valid keys of the section."""
-    known = sorted(config_fields(), key=lambda k: k.count("."))
-    parent, _, last = key.rpartition(".")
-    siblings = {_word(k): k for k in known if k.rpartition(".")[0] == parent}
-    anywhere = {k: k for k in known} if not siblings else {}  # in a known section only the last word is wrong
-    words = {_word(k): k for k in reversed(known)}  # of equal words the one nearest to the root
-    for wanted, candidates in ((last, siblings), (key, anywhere), (last, words)):
-        close = difflib.get_close_matches(wanted, candidates, n=1, cutoff=0.7)
-        if close:
-            return f"; did you mean {candidates[close[0]]!r}?"
-    section = parent if siblings else ""
-    return f"; valid {f'in {section!r}' if section else 'at the top'} are: {_keys_below(section)}"
-
-
-def _keys_below(section: str) -> str:
-    return ", ".join(_word(key) for key in config_fields() if key.rpartition(".")[0] == section)
-
-
-def _word(key: str) -> str:
-    return key.rpartition(".")[2]
-
-
-def _shown(value: Any) -> str:
-    """A value as its user wrote it, shortened."""
-    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

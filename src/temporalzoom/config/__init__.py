@@ -1,0 +1,33 @@
+"""The configuration: a typed tree, YAML in, `key=value` overrides, errors that name the key and what is near it."""
+
+from temporalzoom.config.loading import dump_config, load_config, parse_config
+from temporalzoom.config.sections import (
+    AugmentConfig,
+    BDRConfig,
+    Config,
+    DataConfig,
+    EvaluationConfig,
+    InferenceConfig,
+    ModelConfig,
+    TrainingConfig,
+    TZNConfig,
+    ZoomBenchConfig,
+    config_fields,
+)
+
+__all__ = [
+    "AugmentConfig",
+    "BDRConfig",
+    "Config",
+    "DataConfig",
+    "EvaluationConfig",
+    "InferenceConfig",
+    "ModelConfig",
+    "TZNConfig",
+    "TrainingConfig",
+    "ZoomBenchConfig",
+    "config_fields",
+    "dump_config",
+    "load_config",
+    "parse_config",
+]
