@@ -1,11 +1,13 @@
 """Benchmarks on real recordings: statistics of predictions with a known answer, recipes, a small run."""
 
+import io
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from rich.console import Console
 
 from temporalzoom.config import load_config
 from temporalzoom.errors import InputError
@@ -59,6 +61,29 @@ def test_the_files_hold_the_same_recipes(data_set, system, ending):
     assert file.read_text().startswith(f"# tzoom train configs/{file.name}")
 
 
+def test_tables_fit_the_terminal_whole():
+    levels = {"mAP": {t: [97.1, 93.4, 99.4] for t in ("0.5", "0.7", "0.8", "0.9")}, "average": [95.7, 91.8, 98.4]}
+    costs = {"flops_ratio": [0.46, 0.45, 0.47], "latency_ratio": [0.69, 0.6, 0.7], "parameters": 1_380_000}
+    costs |= {"training_seconds": 455.7, "localization_seconds": 1.2}
+    cell = {"value": 3.2, "low": -0.4, "high": 17.1, "p": 0.01, "p_holm": 0.04}
+    results = {
+        "data_set": "sbhar",
+        "seeds": [0, 1],
+        "test_recordings": 19,
+        "test_instances": 365,
+        "systems": {"uniform-6+bdr": levels | costs},
+        "differences": {"uniform-6+bdr - uniform-6": dict.fromkeys(("0.5", "0.7", "0.8", "0.9", "average"), cell)},
+    }
+    console = Console(width=80, file=io.StringIO())
+    for table in tables(results):
+        console.print(table)
+    text = console.file.getvalue()
+    assert "…" not in text and "[93.4, 99.4]" in text and "[-0.4, +17.1]" in text and "+3.2 *" in text
+    for whole in ("uniform-6+bdr", "0.46x", "0.69x", "1.4 M", "456", "1.2"):
+        assert whole in text
+    assert "+3.2 [-0.4, +17.1] \\*" in markdown(results)
+
+
 def test_unknown_names_are_answered_with_the_known(tmp_path):
     with pytest.raises(InputError, match=r"'sbahr'.*sbhar, tug, rats"):
         bench_config("sbahr", "tzn", 0, tmp_path)
@@ -93,7 +118,7 @@ def test_a_benchmark_from_the_raw_folder_to_its_tables(tmp_path):
     assert set(results["systems"]) == set(SYSTEMS) and results["systems"]["uniform-6"]["flops_ratio"][0] == 1.0
     assert 0 < results["systems"]["tzn"]["flops_ratio"][0] and results["systems"]["tzn"]["latency_ms"] > 0
     page = markdown(results)
-    assert "| tzn |" in page and len(tables(results)) == 2
+    assert "| tzn |" in page and len(tables(results)) == 3
     again = run_bench("sbhar", tmp_path / "sbhar", tmp_path / "out", **options)  # nothing is trained again
     assert again["systems"]["tzn"]["mAP"] == results["systems"]["tzn"]["mAP"]
     assert yaml.safe_load((tmp_path / "out/tzn/seed-0/config.yaml").read_text())["training"]["steps"] == 3

@@ -11,7 +11,7 @@ from rich.table import Table
 from temporalzoom.metrics.significance import marked
 
 SHOWN = ("0.5", "0.7", "0.8", "0.9")
-COLUMNS = ("system", *(f"@{t}" for t in SHOWN), "avg .3:.7", "FLOPs", "latency", "parameters")
+COLUMNS = ("system", *(f"@{t}" for t in SHOWN), "avg .3:.7", "FLOPs", "time", "weights")
 
 
 def level_rows(results: Mapping[str, Any]) -> list[list[str]]:
@@ -22,7 +22,7 @@ def level_rows(results: Mapping[str, Any]) -> list[list[str]]:
         flops = "-" if system["flops_ratio"] is None else f"{system['flops_ratio'][0]:.2f}x"
         latency = f"{system['latency_ratio'][0]:.2f}x" if "latency_ratio" in system else "-"
         cells = [marked(mean, low, high, scale=1) for mean, low, high in levels]
-        rows.append([name, *cells, flops, latency, f"{system['parameters'] / 1e6:.2f} M"])
+        rows.append([name, *cells, flops, latency, f"{system['parameters'] / 1e6:.1f} M"])
     return rows
 
 
@@ -45,23 +45,34 @@ def describe(results: Mapping[str, Any]) -> str:
 
 
 def tables(results: Mapping[str, Any]) -> list[Table]:
-    """For the terminal."""
-    levels = Table(title=describe(results), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in COLUMNS:
-        levels.add_column(column, justify="left" if column == "system" else "right")
-    for row in level_rows(results):
-        levels.add_row(*row)
-    differences = Table(
-        title="differences, paired by recording; * significant (Holm, 5 %)",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
-    for column in ("difference", *COLUMNS[1:6]):
-        differences.add_column(column, justify="left" if column == "difference" else "right")
+    """For the terminal: levels, differences, costs. Intervals stand below their values: 80 columns suffice."""
+    levels = _table(describe(results), "system", *COLUMNS[2:6])
+    costs = _table("executed FLOPs and time of one forward pass, of uniform-6; seconds", "system", *COLUMNS[6:])
+    for column in ("training", "localization"):
+        costs.add_column(column, justify="right")
+    for name, row in zip(results["systems"], level_rows(results), strict=True):
+        levels.add_row(name, *map(_two_lines, row[2:6]))
+        system = results["systems"][name]
+        costs.add_row(name, *row[6:], f"{system['training_seconds']:.0f}", f"{system['localization_seconds']:.1f}")
+    differences = _table("differences, paired by recording; * significant (Holm, 5 %)", "difference", *COLUMNS[2:6])
     for row in difference_rows(results):
-        differences.add_row(*row)
-    return [levels, differences]
+        differences.add_row(row[0].replace(" - ", "\n- "), *map(_two_lines, row[2:]))
+    return [levels, differences, costs]
+
+
+def _two_lines(cell: str) -> str:
+    """`+4.4 [+1.2, +7.9] *` -> the value with its star above the interval."""
+    value, bracket, rest = cell.partition(" [")
+    interval, star = rest.removesuffix(" *"), " *" if rest.endswith("*") else ""
+    return f"{value}{star}\n[{interval}" if bracket else value
+
+
+def _table(title: str, first: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(first, no_wrap=True)
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
 
 
 def markdown(results: Mapping[str, Any]) -> str:
