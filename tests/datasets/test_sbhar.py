@@ -1,14 +1,17 @@
 """SBHAR as UCI publishes it: written small by these tests, and the real one where it is."""
 
+import io
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from temporalzoom.config import DataConfig
 from temporalzoom.datasets.check import DataProblems
+from temporalzoom.datasets.report import report_data
 from temporalzoom.datasets.sbhar import FPS, TEST_SUBJECTS
 from temporalzoom.datasets.sources import load_data, open_source
 from temporalzoom.errors import InputError
@@ -144,3 +147,12 @@ def test_the_real_one(shared_data: Path):
         assert annotations.recordings[name].segments.ends.max() <= len(rows) / FPS
         gravity = np.linalg.norm(rows[:, :3], axis=1).mean()
         assert 0.9 < gravity < 1.1  # acceleration is in units of g
+
+
+def test_the_check_knows_how_long_recordings_are(root: Path):
+    """The labels do not say it: the signals do."""
+    parts, problems = report_data(settings(root))
+    console = Console(file=io.StringIO(), width=200)
+    for part in parts:
+        console.print(part)
+    assert problems == [] and "background 75.0%" in console.file.getvalue()  # type: ignore[attr-defined]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from rich.console import Console, RenderableType
@@ -22,6 +23,7 @@ from temporalzoom.datasets.sources import (
     load_data,
     open_annotations,
     open_source,
+    row_grid_for,
 )
 from temporalzoom.datasets.statistics import describe
 from temporalzoom.datasets.zoombench_files import split_annotations
@@ -55,6 +57,7 @@ def report_data(
     if store is not None:
         features, problems = check_source(data, annotations, store, classes, console)
         values = _sharpness(data, annotations, features)
+        annotations = _with_durations(data, annotations, features)
     else:
         features, problems, values = None, _annotation_problems(data, annotations, classes), None
         if data.features is not None:  # asked for, but not there
@@ -99,6 +102,21 @@ def _sharpness(
         subset: sharpness((partial(read, r.name), r.segments, grids[r.name]) for r in present if r.subset == subset)
         for subset in dict.fromkeys(recording.subset for recording in annotations.recordings.values())
     }
+
+
+def _with_durations(data: DataConfig, annotations: Annotations, features: dict[str, Features]) -> Annotations:
+    """Where the annotations do not say how long a recording is, its features do."""
+    rows = row_grid_for(data)
+
+    def timed(recording: Recording) -> Recording:
+        if recording.duration is not None or recording.name not in features:
+            return recording
+        try:
+            return replace(recording, duration=rows(recording).duration(len(features[recording.name])))
+        except ValueError:  # no time grid, which is among the problems
+            return recording
+
+    return replace(annotations, recordings={name: timed(r) for name, r in annotations.recordings.items()})
 
 
 def _annotation_problems(data: DataConfig, annotations: Annotations, classes: tuple[str, ...]) -> list[Problem]:

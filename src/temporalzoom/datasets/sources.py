@@ -130,13 +130,7 @@ def check_source(
     console: Console | None = None,
 ) -> tuple[dict[str, Features], list[Problem]]:
     """Features, or raw signals, by recording, and every problem of every recording."""
-    grid, framing = grid_for(data), framing_of(data)
-
-    def rows(recording: Recording) -> TimeGrid:
-        """When each row of the file was taken."""
-        return grid(recording) if framing is None else TimeGrid(1, 1, grid(recording).fps)
-
-    return load_and_check(annotations, store, rows, classes=classes, console=console)
+    return load_and_check(annotations, store, row_grid_for(data), classes=classes, console=console)
 
 
 def chosen_annotations(
@@ -184,6 +178,12 @@ def grid_for(data: DataConfig) -> Callable[[Recording], TimeGrid]:
     return grid
 
 
+def row_grid_for(data: DataConfig) -> Callable[[Recording], TimeGrid]:
+    """When each row of a recording's file was taken: the time grid, or the frames that windows are cut from."""
+    grid = grid_for(data)
+    return grid if framing_of(data) is None else lambda recording: TimeGrid(1, 1, grid(recording).fps)
+
+
 def _stride_and_window(data: DataConfig) -> tuple[float, float]:
     if data.stride is None:
         raise InputError("data.stride: how many frames lie between two feature vectors? A number is needed")
@@ -193,13 +193,12 @@ def _stride_and_window(data: DataConfig) -> tuple[float, float]:
 def _split(
     data: DataConfig, annotations: Annotations, subset: str, features: dict[str, Features], classes: tuple[str, ...]
 ) -> Split | None:
-    grid, framing = grid_for(data), framing_of(data)
+    grid, rows, framing = grid_for(data), row_grid_for(data), framing_of(data)
     samples: list[Sample] = []
     for recording in annotations.recordings.values():
         if (recording.subset or "").casefold() == subset.casefold() and recording.name in features:
             array = features[recording.name]
-            rows = grid(recording) if framing is None else TimeGrid(1, 1, grid(recording).fps)
-            duration = recording.duration or rows.duration(len(array))
+            duration = recording.duration or rows(recording).duration(len(array))
             final = grid(recording)
             if data.resize is not None:
                 array, final = resize_features(array, final, data.resize)
