@@ -36,6 +36,7 @@ from temporalzoom.metrics.bootstrap import (
 )
 from temporalzoom.metrics.latency import latency_ratio, measure_latency, threads
 from temporalzoom.metrics.significance import holm
+from temporalzoom.models.allocator import keep_freed_memory
 from temporalzoom.segments import Segments
 
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -144,6 +145,7 @@ def costs(runs: Sequence[Mapping[str, Any]], baseline: Sequence[Mapping[str, Any
 @torch.inference_mode()
 def measure_latencies(runs: Mapping[str, Path], test: Split, rounds: int = 30) -> dict[str, dict[str, Any]]:
     """One forward pass over the recording of median length, one thread, all systems in turn in this process."""
+    keep_freed_memory()  # as inference does
     sample = sorted(test.samples, key=len)[len(test.samples) // 2]
     longest = min(Localizer.load(run).options.max_length for run in runs.values())
     features = torch.from_numpy(sample.features[:longest].copy())[None]
