@@ -293,7 +293,7 @@ Seeds = Annotated[str, typer.Option(help="Seeds, comma-separated")]
 
 @bench_app.command("sbhar", epilog="Example: tzoom bench sbhar --data data/sbhar --seeds 0,1,2")
 def bench_sbhar(data: Folder, overrides: Overrides = None, out: BenchOut = None, seeds: Seeds = "0,1,2") -> None:
-    """Daily activities and transitions, phone at the waist (SBHAR/HAPT, UCI split). About an hour on two cores."""
+    """Daily activities and transitions, phone at the waist (SBHAR/HAPT, UCI split)."""
     _bench("sbhar", data, overrides, out, seeds)
 
 

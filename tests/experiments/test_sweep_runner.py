@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from temporalzoom.config import load_config
+from temporalzoom.config import first_difference, load_config
 from temporalzoom.errors import InputError
 from temporalzoom.experiments import evaluation, sweep
-from temporalzoom.experiments.sweep import Member, SweepInterrupted, first_difference, last_step, run_sweep
+from temporalzoom.experiments.sweep import Member, SweepInterrupted, last_step, run_sweep
 from temporalzoom.experiments.sweep_member import training_seconds
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -13,6 +13,7 @@ from temporalzoom.config.sections import (
     TZNConfig,
     ZoomBenchConfig,
     config_fields,
+    first_difference,
 )
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "ZoomBenchConfig",
     "config_fields",
     "dump_config",
+    "first_difference",
     "load_config",
     "parse_config",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -235,3 +236,12 @@ def inner_section(field: FieldInfo) -> type[BaseModel] | None:
     """The class of a field that is a section, None for a single setting."""
     inner = field.annotation
     return inner if isinstance(inner, type) and issubclass(inner, BaseModel) else None
+
+
+def first_difference(before: Config, now: Config) -> tuple[str, Any, Any] | None:
+    """The first key, in the order of the tree, whose values differ, and both values."""
+    for key in config_fields():
+        old, new = attrgetter(key)(before), attrgetter(key)(now)
+        if old != new and not isinstance(new, BaseModel):
+            return key, old, new
+    return None

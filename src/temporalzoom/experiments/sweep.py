@@ -20,15 +20,13 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pydantic import BaseModel
 from rich.console import Console
 
 from temporalzoom.atomic import replacing
-from temporalzoom.config import Config, config_fields, dump_config, load_config
+from temporalzoom.config import Config, dump_config, first_difference, load_config
 from temporalzoom.errors import InputError
 from temporalzoom.experiments.sweep_display import SweepDisplay
 
@@ -193,15 +191,6 @@ class _Run:
 def usable_cores() -> int:
     """Cores that this process may run on, which can be fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def first_difference(before: Config, now: Config) -> tuple[str, Any, Any] | None:
-    """The first key, in the order of the tree, whose values differ, and both values."""
-    for key in config_fields():
-        old, new = attrgetter(key)(before), attrgetter(key)(now)
-        if old != new and not isinstance(new, BaseModel):
-            return key, old, new
-    return None
 
 
 def last_step(metrics: Path, tail: int = 4096) -> int:

@@ -16,7 +16,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from temporalzoom.atomic import replacing
-from temporalzoom.config import AugmentConfig, Config, dump_config
+from temporalzoom.config import AugmentConfig, Config, dump_config, first_difference
 from temporalzoom.datasets.samples import Split
 from temporalzoom.errors import InputError
 from temporalzoom.models.allocator import keep_freed_memory
@@ -175,21 +175,11 @@ def _prepare_run(config: Config, run: Path, resume: bool) -> int:
         return 0
     if not checkpoints:
         raise InputError(f"{run}: nothing to resume, it holds no checkpoint")
-    before, now = _flat(read_info(checkpoints[-1]).config.model_dump()), _flat(config.model_dump())
-    changed = [key for key in now if now[key] != before.get(key)]
-    if changed:
-        key = changed[0]
-        raise InputError(
-            f"{run}: cannot resume with another configuration: {key} was {before.get(key)!r}, now {now[key]!r}"
-        )
+    difference = first_difference(read_info(checkpoints[-1]).config, config)
+    if difference is not None:
+        key, old, new = difference
+        raise InputError(f"{run}: cannot resume with another configuration: {key} was {old!r}, now {new!r}")
     return read_info(checkpoints[-1]).step
-
-
-def _flat(tree: dict, prefix: str = "") -> dict[str, object]:
-    flat: dict[str, object] = {}
-    for key, value in tree.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return flat
 
 
 def _dropout_seed(seed: int, step: int) -> int:
