@@ -1,45 +1,17 @@
-"""The command `tzoom`: parse, call, print."""
+"""Train, evaluate, localize, sweep, cost: parse, call, print."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import sys
-from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from temporalzoom.cli.app import Budget, Overrides, app, notes, report_skipped, screen
 from temporalzoom.errors import InputError
-
-app = typer.Typer(
-    name="tzoom",
-    help="Find when actions happen in untrimmed video or sensor streams: start, end, label, score.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-)
-data_app = typer.Typer(help="Look at data, make data.", no_args_is_help=True)
-app.add_typer(data_app, name="data")
-bench_app = typer.Typer(help="Benchmarks on real recordings: systems, seeds, intervals.", no_args_is_help=True)
-app.add_typer(bench_app, name="bench")
-screen = Console()
-notes = Console(stderr=True)
-
-Budget = Annotated[
-    float | None, typer.Option(min=0, max=1, help="Share of positions that may go deep (tzn); default: as trained")
-]
-Overrides = Annotated[list[str] | None, typer.Argument(help="Overrides of single settings: section.key=value")]
-
-
-@app.callback(invoke_without_command=True)
-def tzoom(version: Annotated[bool, typer.Option("--version", help="Print the version")] = False) -> None:
-    if version:
-        print(f"temporalzoom {metadata.version('temporalzoom')}")
-        raise typer.Exit
 
 
 @app.command(epilog="Example: tzoom demo --out runs/demo")
@@ -73,7 +45,7 @@ def train(
 
     settings = load_config(config, overrides or ())
     data = load_data(settings.data, settings.seed, allow_missing=allow_missing, console=notes)
-    _report_skipped(data.skipped)
+    report_skipped(data.skipped)
     if data.train is None:
         raise InputError(f"data.train_subset: no recording of {settings.data.train_subset!r} is left to train on")
     try:
@@ -129,7 +101,7 @@ def evaluate(
         score = score_model(
             model, thresholds, protocol, budget=budget, allow_missing=allow_missing, out=out, console=notes
         )
-    _report_skipped(score.skipped)
+    report_skipped(score.skipped)
     oracle = model is not None and is_oracle(model)
     if as_json:
         print(json.dumps(score.summary() | ({"oracle": True} if oracle else {}), indent=1))
@@ -251,85 +223,6 @@ def cost(
         screen.print(table)
 
 
-@data_app.command("check", epilog="Example: tzoom data check configs/mine.yaml")
-def data_check(
-    config: Annotated[Path, typer.Argument(help="Configuration file (YAML) whose data section to check")],
-    overrides: Overrides = None,
-) -> None:
-    """Say what the data holds, and list everything that is wrong with it."""
-    from temporalzoom.config import load_config
-    from temporalzoom.datasets.report import report_data
-
-    settings = load_config(config, overrides or ())
-    tables, problems = report_data(settings.data, settings.seed, notes)
-    for table in tables:
-        screen.print(table)
-    if problems:
-        raise typer.Exit(2)
-    screen.print("no problem found")
-
-
-@data_app.command(
-    "make-zoombench", epilog="Example: tzoom data make-zoombench --out data/zoombench sequences=20 noise=1.5"
-)
-def make_zoombench(
-    out: Annotated[Path, typer.Option(help="Folder for annotations.json, features/ and config.yaml")],
-    knobs: Annotated[list[str] | None, typer.Argument(help="Settings of data.zoombench: key=value")] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
-) -> None:
-    """Write the embedded benchmark as files, in the form that own data has."""
-    from temporalzoom.config import load_config
-    from temporalzoom.datasets.zoombench_files import write_zoombench
-
-    bench = load_config(None, [f"data.zoombench.{knob}" for knob in knobs or ()]).data.zoombench
-    config = write_zoombench(out, bench, seed, notes)
-    screen.print(f"wrote {out}; train on it with: tzoom train {config}", highlight=False, soft_wrap=True)
-
-
-Folder = Annotated[Path, typer.Option("--data", help="The data set's folder, as its authors publish it")]
-BenchOut = Annotated[Path | None, typer.Option(help="Folder of the trainings and results.json; runs/bench/<name>")]
-Seeds = Annotated[str, typer.Option(help="Seeds, comma-separated")]
-
-
-@bench_app.command("sbhar", epilog="Example: tzoom bench sbhar --data data/sbhar --seeds 0,1,2")
-def bench_sbhar(data: Folder, overrides: Overrides = None, out: BenchOut = None, seeds: Seeds = "0,1,2") -> None:
-    """Daily activities and transitions, phone at the waist (SBHAR/HAPT, UCI split)."""
-    _bench("sbhar", data, overrides, out, seeds)
-
-
-@bench_app.command("tug", epilog="Example: tzoom bench tug --data data/tug --seeds 0,1,2")
-def bench_tug(data: Folder, overrides: Overrides = None, out: BenchOut = None, seeds: Seeds = "0,1,2") -> None:
-    """Timed-up-and-go runs, phone in the pocket; the last seven subjects are the test."""
-    _bench("tug", data, overrides, out, seeds)
-
-
-@bench_app.command("rats", epilog="Example: tzoom bench rats --data data/rats --seeds 0,1,2")
-def bench_rats(data: Folder, overrides: Overrides = None, out: BenchOut = None, seeds: Seeds = "0,1,2") -> None:
-    """Social behaviour of two rats from pose keypoints with gaps; recordings 45 to 58 are the test."""
-    _bench("rats", data, overrides, out, seeds)
-
-
-def _bench(name: str, data: Path, overrides: list[str] | None, out: Path | None, seeds: str) -> None:
-    from temporalzoom.experiments.real_data import run_bench
-    from temporalzoom.experiments.real_data_tables import tables
-    from temporalzoom.experiments.sweep import SweepInterrupted
-
-    try:
-        numbers = [int(seed) for seed in seeds.split(",")]
-    except ValueError:
-        raise InputError(f"--seeds {seeds!r}: expected whole numbers, such as 0,1,2") from None
-    folder = out or Path("runs/bench") / name
-    try:
-        results = run_bench(name, data, folder, seeds=numbers, overrides=overrides or (), console=notes)
-    except SweepInterrupted as stop:
-        again = shlex.join(sys.argv[1:])
-        notes.print(f"{stop}\ngo on with: tzoom {again}", markup=False, highlight=False, soft_wrap=True)
-        raise typer.Exit(130) from None
-    for table in tables(results):
-        screen.print(table)
-    screen.print(f"wrote {folder / 'results.json'}", highlight=False, soft_wrap=True)
-
-
 def _thresholds(text: str) -> list[float]:
     try:
         values = [float(part) for part in text.split(",")]
@@ -338,31 +231,3 @@ def _thresholds(text: str) -> list[float]:
     if not values or not all(0 < value <= 1 for value in values):
         raise InputError(f"--tiou {text!r}: expected numbers above 0 and up to 1, such as 0.3,0.5,0.7")
     return values
-
-
-def _report_skipped(names: tuple[str, ...]) -> None:
-    if names:
-        shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-        notes.print(f"left out {len(names)} recordings without features: {shown}", highlight=False, soft_wrap=True)
-
-
-def main() -> None:
-    """Entry point: bad input is one line (and the table of data problems) and exit code 2, never a traceback."""
-    from temporalzoom.datasets.check import DataProblems, problem_table
-
-    try:
-        app()
-    except DataProblems as error:
-        notes.print(problem_table(error.problems))
-        _fail(str(error))
-    except InputError as error:
-        _fail(str(error))
-    except KeyboardInterrupt:
-        notes.print("stopped")
-        sys.exit(130)
-
-
-def _fail(message: str) -> None:
-    notes.print("[bold red]error:[/] ", end="")
-    notes.print(message, markup=False, highlight=False, soft_wrap=True)
-    sys.exit(2)

@@ -1,0 +1,56 @@
+"""`tzoom bench`: systems, seeds, intervals."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from temporalzoom.cli.app import Overrides, bench_app, notes, screen
+from temporalzoom.errors import InputError
+
+Folder = Annotated[Path, typer.Option("--data", help="The data set's folder, as its authors publish it")]
+BenchOut = Annotated[Path | None, typer.Option(help="Folder of the trainings and results.json; runs/bench/<name>")]
+Seeds = Annotated[str, typer.Option(help="Seeds, comma-separated")]
+
+
+@bench_app.command("sbhar", epilog="Example: tzoom bench sbhar --data data/sbhar --seeds 0,1,2")
+def bench_sbhar(data: Folder, overrides: Overrides = None, out: BenchOut = None, seeds: Seeds = "0,1,2") -> None:
+    """Daily activities and transitions, phone at the waist (SBHAR/HAPT, UCI split)."""
+    _bench("sbhar", data, overrides, out, seeds)
+
+
+@bench_app.command("tug", epilog="Example: tzoom bench tug --data data/tug --seeds 0,1,2")
+def bench_tug(data: Folder, overrides: Overrides = None, out: BenchOut = None, seeds: Seeds = "0,1,2") -> None:
+    """Timed-up-and-go runs, phone in the pocket; the last seven subjects are the test."""
+    _bench("tug", data, overrides, out, seeds)
+
+
+@bench_app.command("rats", epilog="Example: tzoom bench rats --data data/rats --seeds 0,1,2")
+def bench_rats(data: Folder, overrides: Overrides = None, out: BenchOut = None, seeds: Seeds = "0,1,2") -> None:
+    """Social behaviour of two rats from pose keypoints with gaps; recordings 45 to 58 are the test."""
+    _bench("rats", data, overrides, out, seeds)
+
+
+def _bench(name: str, data: Path, overrides: list[str] | None, out: Path | None, seeds: str) -> None:
+    from temporalzoom.experiments.real_data import run_bench
+    from temporalzoom.experiments.real_data_tables import tables
+    from temporalzoom.experiments.sweep import SweepInterrupted
+
+    try:
+        numbers = [int(seed) for seed in seeds.split(",")]
+    except ValueError:
+        raise InputError(f"--seeds {seeds!r}: expected whole numbers, such as 0,1,2") from None
+    folder = out or Path("runs/bench") / name
+    try:
+        results = run_bench(name, data, folder, seeds=numbers, overrides=overrides or (), console=notes)
+    except SweepInterrupted as stop:
+        again = shlex.join(sys.argv[1:])
+        notes.print(f"{stop}\ngo on with: tzoom {again}", markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(130) from None
+    for table in tables(results):
+        screen.print(table)
+    screen.print(f"wrote {folder / 'results.json'}", highlight=False, soft_wrap=True)
