@@ -45,7 +45,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.results is not None:
         new = json.loads(options.results.read_text(encoding="utf-8"))
-        name = options.name or new["data_set"]
+        kind = new.get("benchmark", "ours")
+        name = options.name or (new["data_set"] if kind == "ours" else f"{new['data_set']}-{kind}")
         if not options.write:
             print(markdown(new))
             return

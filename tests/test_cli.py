@@ -245,6 +245,19 @@ def test_bad_evaluation_requests_end_in_one_line(bench, tmp_path, tzoom):
     assert_one_line_error(tzoom("eval", *both), "p.json")
 
 
+def test_eval_says_how_much_is_found_whatever_its_label(tmp_path, tzoom):
+    truth = {"annotations": [{"label": "a", "segment": [1, 2]}, {"label": "b", "segment": [5, 9]}], "duration": 10}
+    found = [{"label": "x", "segment": [1, 2], "score": 0.9}, {"label": "x", "segment": [5, 8], "score": 0.5}]
+    (tmp_path / "T.json").write_text(json.dumps({"database": {"v": truth | {"subset": "test"}}}))
+    (tmp_path / "P.json").write_text(json.dumps({"results": {"v": found}}))
+    files = ("eval", "--predictions", tmp_path / "P.json", "--truth", tmp_path / "T.json", "--proposals")
+    _, printed, _ = tzoom(*files, "--json")
+    # One of the two with one proposal; with both, the second counts up to tIoU 0.75, six of ten thresholds.
+    recall = json.loads(printed)["proposals"]
+    assert recall["AR@1"] == pytest.approx(0.5) and recall["AR@100"] == pytest.approx((1 + 0.6) / 2)
+    assert "AUC" in tzoom(*files)[1]
+
+
 def test_eval_of_real_detections(shared_data, tzoom):
     folder = shared_data / "thumos14" / "scnn"
     expected = json.loads((folder / "expected.json").read_text())["scnn_iou0.5"]

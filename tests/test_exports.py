@@ -1,16 +1,23 @@
-"""Exports: JSON and CSV come back as they were, WebVTT is parsed by a reader written for this test."""
+"""Exports: JSON and CSV come back as they were; WebVTT, SubRip and ELAN are read by programs of others."""
 
 import html
+import json
 import re
+from datetime import timedelta
+from io import StringIO
 from pathlib import Path
+from xml.etree import ElementTree
 
+import pympi
 import pytest
+import srt
+import webvtt
 from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalzoom.datasets.annotations import read_predictions
 from temporalzoom.errors import InputError
-from temporalzoom.exports import read_csv, vtt_text, write_segments
+from temporalzoom.exports import eaf_text, label_studio_tasks, read_csv, srt_text, vtt_text, write_segments
 from temporalzoom.segments import Segments
 
 # Not the NUL character, which NumPy drops at the end of a string, nor halves of surrogate pairs, which are not UTF-8.
@@ -99,7 +106,7 @@ def test_vtt_of_one_video_is_a_file_and_of_several_a_folder(tmp_path: Path) -> N
 
 def test_unknown_suffixes_list_the_valid(tmp_path: Path) -> None:
     for name in ("r.xlsx", "r"):
-        with pytest.raises(InputError, match=r"\.json, \.csv, \.vtt"):
+        with pytest.raises(InputError, match=r"\.json, \.csv, \.vtt, \.srt, \.eaf, \.labelstudio\.json"):
             write_segments(tmp_path / name, {})
     assert not list(tmp_path.iterdir())
 
@@ -112,13 +119,13 @@ def test_suffixes_in_capitals_and_new_folders(tmp_path: Path) -> None:
 
 def test_a_failed_write_keeps_the_old_files(tmp_path: Path) -> None:
     bad = {"v": Segments([float("nan")], [1], ["run"])}
-    for name in ("r.json", "r.vtt"):
+    for name in ("r.json", "r.vtt", "r.eaf", "r.labelstudio.json"):
         write_segments(tmp_path / name, {"v": Segments([0], [1], ["run"])})
         before = (tmp_path / name).read_bytes()
         with pytest.raises(ValueError):
             write_segments(tmp_path / name, bad)
         assert (tmp_path / name).read_bytes() == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.json", "r.vtt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.eaf", "r.json", "r.labelstudio.json", "r.vtt"]
 
 
 @pytest.mark.parametrize(
@@ -147,3 +154,143 @@ def test_csv_by_other_programs(tmp_path: Path) -> None:
     assert read_csv(path) == {"v": Segments([1], [2], ["run"])}
     with pytest.raises(InputError, match="No such file"):
         read_csv(tmp_path / "absent.csv")
+
+
+def parse_eaf(text: str, folder: Path) -> pympi.Elan.Eaf:
+    """By pympi, after the rules of the schema of EAF 3.0 that pympi does not look at."""
+    root = ElementTree.fromstring(text)
+    order = ["HEADER", "TIME_ORDER", "TIER", "LINGUISTIC_TYPE", "CONSTRAINT"]
+    places = [order.index(child.tag) for child in root]
+    assert places == sorted(places) and places.count(0) == places.count(1) == 1
+    assert {"AUTHOR", "DATE", "VERSION", "FORMAT"} <= set(root.attrib)
+    slots = {slot.attrib["TIME_SLOT_ID"]: int(slot.attrib["TIME_VALUE"]) for slot in root.iter("TIME_SLOT")}
+    assert list(slots.values()) == sorted(slots.values()) and min(slots.values(), default=0) >= 0
+    entries = [entry for annotation in root.iter("ANNOTATION") for entry in annotation]
+    identifiers = [entry.attrib["ANNOTATION_ID"] for entry in entries] + list(slots)
+    assert len(set(identifiers)) == len(identifiers)  # one space of names for all xsd:ID
+    tiers = {tier.attrib["TIER_ID"]: tier for tier in root.iter("TIER")}
+    types = {kind.attrib["LINGUISTIC_TYPE_ID"]: kind.attrib for kind in root.iter("LINGUISTIC_TYPE")}
+    constraints = {constraint.attrib["STEREOTYPE"] for constraint in root.iter("CONSTRAINT")}
+    assert len(tiers) == len(list(root.iter("TIER")))
+    for tier in tiers.values():
+        kind = types[tier.attrib["LINGUISTIC_TYPE_REF"]]
+        assert ("PARENT_REF" in tier.attrib) == ("CONSTRAINTS" in kind) == (kind["TIME_ALIGNABLE"] == "false")
+        if "PARENT_REF" in tier.attrib:
+            assert kind["CONSTRAINTS"] in constraints
+            above = {a.get("ANNOTATION_ID") for a in tiers[tier.attrib["PARENT_REF"]].iter("ALIGNABLE_ANNOTATION")}
+            assert [a.attrib["ANNOTATION_REF"] in above for a in tier.iter("REF_ANNOTATION")] == [True] * len(tier)
+        else:
+            spans = [[slots[a.attrib[f"TIME_SLOT_REF{i}"]] for i in (1, 2)] for a in tier.iter("ALIGNABLE_ANNOTATION")]
+            flat = [time for span in spans for time in span]
+            assert flat == sorted(flat) and all(start < end for start, end in spans)
+    path = folder / "parsed.eaf"
+    path.write_text(text, encoding="utf-8")
+    return pympi.Elan.Eaf(str(path))
+
+
+@given(segments())
+def test_eaf_has_every_segment_and_score(tmp_path_factory: pytest.TempPathFactory, found: Segments) -> None:
+    document = parse_eaf(eaf_text(found, "match7"), tmp_path_factory.getbasetemp())
+    assert ("recording", "match7") in document.properties
+    actions, scores = {}, {}
+    for tier, (aligned, references, _, _) in document.tiers.items():
+        for identifier, (first, last, value, _) in aligned.items():
+            actions[identifier] = (document.timeslots[first], document.timeslots[last], value)
+        for parent, value, _, _ in references.values():
+            scores[parent] = float(value)
+            assert tier.startswith("score of ")
+    expected = []
+    for start, end, label, score in found:
+        first = max(0, round(start * 1000))
+        expected.append((first, max(first + 1, round(end * 1000)), writable(label), score))
+    got = [(*action, scores.get(identifier, 1.0)) for identifier, action in actions.items()]
+    for one, other in zip(sorted(got), sorted(expected), strict=True):
+        assert one[:3] == other[:3]
+    assert sorted(s for *_, s in got) == pytest.approx(sorted(s for *_, s in expected), rel=1e-3, abs=1e-300)
+    assert bool(scores) == bool((found.scores != 1).any())
+
+
+def writable(label: str) -> str:
+    """What XML keeps of a label, character by character."""
+    kept = re.sub("\r\n?", "\n", label)
+    return "".join(c if c in "\t\n" or (" " <= c and c not in "\ufffe\uffff") else "\ufffd" for c in kept)
+
+
+def test_eaf_tiers_and_media(tmp_path: Path) -> None:
+    found = Segments([0, 1, 2, 5], [3, 2, 4, 6], ["run", "run", "a\nb", "run"], [0.5, 0.25, 1, 1])
+    video = tmp_path / "my videos" / "match 7.mp4"
+    [path] = write_segments(tmp_path / "match7.eaf", {"match7": found}, media={"match7": video})
+    document = parse_eaf(path.read_text(), tmp_path)
+    tiers = {name: document.get_annotation_data_for_tier(name) for name in document.get_tier_names()}
+    assert {name: [row[:3] for row in sorted(rows)] for name, rows in tiers.items()} == {
+        "a b": [(2000, 4000, "a\nb")],
+        "score of a b": [(2000, 4000, "1")],
+        "run": [(0, 3000, "run"), (5000, 6000, "run")],
+        "score of run": [(0, 3000, "0.5"), (5000, 6000, "1")],
+        "run (2)": [(1000, 2000, "run")],
+        "score of run (2)": [(1000, 2000, "0.25")],
+    }
+    [media] = document.media_descriptors
+    assert media["RELATIVE_MEDIA_URL"] == "./my%20videos/match%207.mp4" and media["MIME_TYPE"] == "video/mp4"
+    assert media["MEDIA_URL"] == video.resolve().as_uri()
+    assert "MEDIA_DESCRIPTOR" not in eaf_text(found, "match7")
+    address = "https://example.org/a%20b.mp4"
+    assert f'MEDIA_URL="{address}"' in eaf_text(found, "match7", address)
+
+
+@given(segments())
+def test_srt_and_vtt_by_other_programs(found: Segments) -> None:
+    """Both hold the same cues, as the packages srt and webvtt-py read them."""
+    expected = [(round(s * 1000), label, score) for s, _, label, score in found.sort("start")]
+    subtitles = list(srt.parse(srt_text(found)))
+    assert [subtitle.index for subtitle in subtitles] == list(range(1, len(found) + 1))
+    for subtitle, (start, label, score) in zip(subtitles, expected, strict=True):
+        assert subtitle.start == timedelta(milliseconds=start) and subtitle.end > subtitle.start
+        assert subtitle.content.split() == f"{label} ({score:.2f})".split()
+    captions = webvtt.from_string(vtt_text(found)).captions
+    assert [c.start for c in captions] == [c.start.replace(",", ".") for c in webvtt_of_srt(found)]
+    assert [html.unescape(c.raw_text).split() for c in captions] == [s.content.split() for s in subtitles]
+
+
+def webvtt_of_srt(found: Segments) -> list[webvtt.Caption]:
+    return webvtt.WebVTT.from_buffer(StringIO(srt_text(found)), format="srt").captions if len(found) else []
+
+
+def test_srt_text_is_exactly_this(tmp_path: Path) -> None:
+    found = Segments([3661.5, -0.2], [3700, 0.5], ["jump & <run>", "two\n\nlines"], [0.934, 1])
+    [path] = write_segments(tmp_path / "r.srt", {"v": found})
+    assert path.read_bytes().decode() == (
+        "1\n00:00:00,000 --> 00:00:00,500\ntwo lines (1.00)\n\n2\n01:01:01,500 --> 01:01:40,000\njump & <run> (0.93)\n"
+    )
+
+
+def test_label_studio_tasks(tmp_path: Path) -> None:
+    found = Segments([0, 1.02, 2], [1, 2, 2.001], ["run", "run", '<b>, "c"'], [0.5, 0.25, 0.75])
+    [path] = write_segments(tmp_path / "r.labelstudio.json", {"m": found}, fps=25, media={"m": "/data/m.mp4"})
+    [task] = json.loads(path.read_text())
+    assert task["data"] == {"video": "/data/m.mp4", "recording": "m"}
+    [prediction] = task["predictions"]
+    assert prediction["score"] == 0.5 and [r["score"] for r in prediction["result"]] == [0.5, 0.25, 0.75]
+    assert {(r["type"], r["from_name"], r["to_name"]) for r in prediction["result"]} == {
+        ("timelinelabels", "actions", "video")
+    }
+    # 25 frames in the first second, numbered 1 to 25; the shortest segment has one frame.
+    assert [r["value"] for r in prediction["result"]] == [
+        {"ranges": [{"start": 1, "end": 25}], "timelinelabels": ["run"]},
+        {"ranges": [{"start": 27, "end": 50}], "timelinelabels": ["run"]},
+        {"ranges": [{"start": 51, "end": 51}], "timelinelabels": ['<b>, "c"']},
+    ]
+    [task] = label_studio_tasks({"m": found})
+    assert task["data"] == {"signal": "m", "recording": "m"}
+    first = task["predictions"][0]["result"][0]
+    assert first["type"] == "timeserieslabels"
+    assert first["value"] == {"start": 0.0, "end": 1.0, "instant": False, "timeserieslabels": ["run"]}
+    with pytest.raises(InputError, match="fps"):
+        write_segments(path, {"m": found}, fps=0)
+
+
+def test_label_studio_is_told_from_other_json(tmp_path: Path) -> None:
+    results = {"v": Segments([0], [1], ["run"])}
+    for name in ("r.labelstudio.json", "R.LabelStudio.JSON", "labelstudio.json"):
+        assert isinstance(json.loads(write_segments(tmp_path / name, results)[0].read_text()), list)
+    assert read_predictions(write_segments(tmp_path / "mylabelstudio.json", results)[0]) == results

@@ -13,7 +13,7 @@ from temporalzoom.config import load_config
 from temporalzoom.errors import InputError
 from temporalzoom.experiments.real_data import bench_config, costs, differences, levels, run_bench
 from temporalzoom.experiments.real_data_tables import markdown, tables
-from temporalzoom.experiments.recipes import RECIPES, SYSTEMS
+from temporalzoom.experiments.recipes import BENCHMARKS, OURS, RETROFIT, SYSTEMS
 from temporalzoom.segments import Segments
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -35,12 +35,12 @@ def test_levels_of_predictions_with_a_known_answer():
 
 
 def test_differences_are_paired_and_corrected_over_the_table():
-    found = differences(TRUTH, {"uniform-6": [LATE], "uniform-6+bdr": [EXACT], "tzn": [EXACT]}, 500)
+    found = differences(TRUTH, {"uniform-6": [LATE], "uniform-6+bdr": [EXACT], "tzn": [EXACT]}, OURS.comparisons, 500)
     assert set(found) == {"uniform-6+bdr - uniform-6", "tzn - uniform-6", "tzn - uniform-6+bdr"}
     gain = found["tzn - uniform-6"]["0.9"]
     assert (gain["value"], gain["low"], gain["high"]) == (100.0, 100.0, 100.0)
     assert gain["p"] < gain["p_holm"] < 0.2 and found["tzn - uniform-6+bdr"]["0.9"]["p_holm"] == 1.0
-    assert set(differences(TRUTH, {"tzn": [EXACT], "uniform-6": [LATE]}, 50)) == {"tzn - uniform-6"}
+    assert set(differences(TRUTH, {"tzn": [EXACT], "uniform-6": [LATE]}, OURS.comparisons, 50)) == {"tzn - uniform-6"}
 
 
 def test_costs_are_ratios_seed_by_seed():
@@ -50,7 +50,7 @@ def test_costs_are_ratios_seed_by_seed():
     assert costs(runs, None)["flops_ratio"] is None and costs(runs, base)["gflops"] == 3.0
 
 
-@pytest.mark.parametrize("data_set", RECIPES)
+@pytest.mark.parametrize("data_set", ["sbhar", "tug", "rats"])
 @pytest.mark.parametrize(("system", "ending"), [("uniform-6+bdr", ""), ("tzn", "_tzn")])
 def test_the_files_hold_the_same_recipes(data_set, system, ending):
     """`tzoom train configs/sbhar_tzn.yaml` trains what the benchmark trains."""
@@ -115,10 +115,27 @@ def test_a_benchmark_from_the_raw_folder_to_its_tables(tmp_path):
     results = run_bench("sbhar", tmp_path / "sbhar", tmp_path / "out", **options)
     assert json.loads((tmp_path / "out" / "results.json").read_text()) == results
     assert results["test_recordings"] == 2 and results["test_instances"] == 4
-    assert set(results["systems"]) == set(SYSTEMS) and results["systems"]["uniform-6"]["flops_ratio"][0] == 1.0
+    assert tuple(results["systems"]) == OURS.systems and results["systems"]["uniform-6"]["flops_ratio"][0] == 1.0
     assert 0 < results["systems"]["tzn"]["flops_ratio"][0] and results["systems"]["tzn"]["latency_ms"] > 0
     page = markdown(results)
     assert "| tzn |" in page and len(tables(results)) == 3
     again = run_bench("sbhar", tmp_path / "sbhar", tmp_path / "out", **options)  # nothing is trained again
     assert again["systems"]["tzn"]["mAP"] == results["systems"]["tzn"]["mAP"]
     assert yaml.safe_load((tmp_path / "out/tzn/seed-0/config.yaml").read_text())["training"]["steps"] == 3
+    chosen = ["uniform-6", "uniform-6+bdr", "actionformer", "actionformer+bdr"]
+    options["overrides"] = [*small, "pyramid.levels=2"]
+    retrofit = run_bench("sbhar", tmp_path / "sbhar", tmp_path / "r", benchmark=RETROFIT, systems=chosen, **options)
+    assert list(retrofit["differences"]) == ["uniform-6+bdr - uniform-6", "actionformer+bdr - actionformer"]
+    assert (tmp_path / "r" / "results-retrofit.json").is_file() and "`tzoom bench retrofit --data sbhar`" in markdown(
+        retrofit
+    )
+
+
+def test_every_system_of_every_benchmark_has_a_configuration():
+    for benchmark in BENCHMARKS.values():
+        assert {name for pair in benchmark.comparisons for name in pair} <= set(benchmark.systems) <= set(SYSTEMS)
+        for system in benchmark.systems:
+            config = bench_config("zoombench", system, 0, None)
+            assert config.bdr.enabled == (system.endswith("+bdr") or system == "tzn")
+    with pytest.raises(InputError, match="sbhar needs --root"):
+        bench_config("sbhar", "tzn", 0, None)

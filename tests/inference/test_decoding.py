@@ -9,7 +9,7 @@ import torch
 from temporalzoom.bdr import distance_targets
 from temporalzoom.config import InferenceConfig
 from temporalzoom.inference.decoding import decode, find_candidates, refine
-from temporalzoom.models import Outputs
+from temporalzoom.models import Outputs, Points
 from temporalzoom.timegrid import TimeGrid
 
 CLASSES = ("dive", "jump", "run")
@@ -170,3 +170,25 @@ def test_refinement_comes_before_suppression():
     hard = options(suppression="hard", tiou_threshold=0.9)
     assert len(decode(outputs, CLASSES, GRID, DURATION, hard)) == 2
     assert len(decode(outputs, CLASSES, GRID, DURATION, hard.model_copy(update={"refine": "newton"}))) == 1
+
+
+def test_rows_of_a_pyramid_stand_where_their_points_say():
+    positions = torch.tensor([0.0, 1.0, 2.0, 0.0, 8.0])  # two levels
+    ones = torch.ones(5)
+    offsets = torch.rand(5, len(CLASSES), 2)  # by class
+    logits = torch.full((5, len(CLASSES)), -30.0)
+    logits[4, 1] = 2.0
+    outputs = Outputs(logits, offsets, points=Points(positions, ones, ones, ones, ones.bool()))
+    found = find_candidates(outputs, PLAIN)
+    assert found.labels.tolist() == [1] and found.variances is None
+    assert found.starts[0] == pytest.approx(8 - float(offsets[4, 1, 0]))
+    assert found.ends[0] == pytest.approx(8 + float(offsets[4, 1, 1]))
+
+
+def test_without_a_box_variance_segments_are_still_refined():
+    outputs = make_outputs([(20, 0, 0.9, 10.6, 30.4)], boundaries=([10.0], [31.0]))
+    outputs.offset_log_variance = None
+    found = refine(find_candidates(outputs, PLAIN), outputs, options(refine="newton"))
+    assert (found.starts[0], found.ends[0]) == (pytest.approx(10.0), pytest.approx(31.0))
+    fused = refine(find_candidates(outputs, PLAIN), outputs, options(refine="fuse"))
+    assert 10.0 < fused.starts[0] < 10.6 and 30.4 < fused.ends[0] < 31.0

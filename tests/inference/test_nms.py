@@ -69,7 +69,88 @@ def test_equals_slow_reference(columns, options):
     np.testing.assert_allclose(scores, expected_scores, rtol=0, atol=1e-12)
 
 
-@given(candidates(), st.sampled_from(["soft", "hard", "none"]), st.integers(0, 30))
+def slow_bmn(starts, ends, scores, labels, sigma, min_score, max_segments, duration):
+    """BMN's soft-NMS from its description: the wider the selected segment, the more overlap it tolerates."""
+    duration = max(ends, default=0.0) - min(starts, default=0.0) if duration is None else duration
+    selected = []
+    for label in set(labels):
+        alive = {i: scores[i] for i in range(len(scores)) if labels[i] == label and scores[i] >= min_score}
+        while alive:
+            best = min(alive, key=lambda i: (-alive[i], i))
+            selected.append((-alive.pop(best), best))
+            width = ends[best] - starts[best]
+            threshold = 0.5 + 0.4 * min(width / duration if width else 0.0, 1.0)
+            for i in list(alive):
+                overlap = tiou((starts[i], ends[i]), (starts[best], ends[best]))
+                if overlap > threshold:
+                    alive[i] *= float(np.exp(-(overlap**2) / sigma))
+                if alive[i] < min_score:
+                    del alive[i]
+    selected.sort()
+    return [i for _, i in selected][:max_segments], [-score for score, _ in selected][:max_segments]
+
+
+@given(candidates(), OPTIONS, st.sampled_from([None, 12.0, 40.0, 1.0]))
+@settings(max_examples=200, deadline=None)
+def test_bmn_equals_slow_reference(columns, options, duration):
+    options = {name: options[name] for name in ("sigma", "min_score", "max_segments")}
+    starts, ends = columns[0], columns[1]
+    # A tIoU that is exactly at a threshold goes either way by a rounding error: move segments off the grid.
+    noise = np.random.default_rng(0).uniform(0, 1e-3, (2, len(starts)))
+    columns = (starts + noise[0], ends + noise[0] + noise[1], *columns[2:])
+    indices, scores = suppress(*columns, method="bmn", duration=duration, **options)
+    expected, expected_scores = slow_bmn(*(column.tolist() for column in columns), duration=duration, **options)
+    assert indices.tolist() == expected
+    np.testing.assert_allclose(scores, expected_scores, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("duration", "threshold"), [(None, 0.9), (5.0, 0.9), (20.0, 0.7), (1e9, 0.5)])
+def test_bmn_tolerates_more_beside_a_wider_segment(duration, threshold):
+    """The selected segment is 10 long; the other, inside it, has a tIoU just below or just above the threshold."""
+    for tiou_, decay in ((threshold - 0.01, 1.0), (threshold + 0.01, np.exp(-((threshold + 0.01) ** 2) / 0.4))):
+        columns = [0.0, 0.0], [10.0, 10 * tiou_], [0.9, 0.8], [0, 0]
+        scores = suppress(*columns, method="bmn", duration=duration, sigma=0.4)[1]
+        np.testing.assert_allclose(scores, [0.9, 0.8 * decay])
+
+
+def field_soft_nms(starts, ends, scores, labels, sigma, min_score, max_segments):
+    """The soft-NMS of the field's detectors: lengths + 1e-6, class by class, then the best of all classes."""
+    indices, kept = [], []
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        left = scores[rows].copy()
+        areas = ends[rows] - starts[rows] + 1e-6
+        while len(rows):
+            best = int(np.argmax(left))
+            indices.append(int(rows[best]))
+            kept.append(left[best])
+            shared = np.maximum(
+                0.0, np.minimum(ends[rows], ends[rows[best]]) - np.maximum(starts[rows], starts[rows[best]])
+            )
+            overlap = shared / (areas + areas[best] - shared)
+            left = left * np.exp(-(overlap**2) / sigma)
+            stays = left >= min_score
+            stays[best] = False
+            rows, left, areas = rows[stays], left[stays], areas[stays]
+    order = np.argsort(-np.array(kept), kind="stable")[:max_segments]
+    return [indices[i] for i in order], np.array(kept)[order]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_soft_agrees_with_the_fields_detectors(seed):
+    """Up to the 1e-6 that they add to each length."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 120))
+    starts, lengths = rng.uniform(0, 50, count), rng.uniform(0.5, 10, count)
+    columns = starts, starts + lengths, rng.uniform(0.01, 1, count), rng.integers(0, 4, count)
+    options = {"sigma": [0.5, 0.9, 0.1][seed % 3], "min_score": 0.001, "max_segments": [200, 20][seed % 2]}
+    indices, scores = suppress(*columns, method="soft", **options)
+    expected, expected_scores = field_soft_nms(*columns, **options)
+    assert indices.tolist() == expected
+    np.testing.assert_allclose(scores, expected_scores, rtol=0, atol=1e-4)
+
+
+@given(candidates(), st.sampled_from(["soft", "hard", "none", "bmn"]), st.integers(0, 30))
 @settings(deadline=None)
 def test_limit_is_a_prefix_of_the_unlimited_result(columns, method, limit):
     indices, scores = suppress(*columns, method=method, max_segments=None)
@@ -158,7 +239,7 @@ def test_ties_keep_the_input_order_across_classes():
     assert indices.tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("method", ["soft", "hard", "none"])
+@pytest.mark.parametrize("method", ["soft", "hard", "none", "bmn"])
 def test_empty(method):
     for columns in (([], [], [], []), ([0.0], [1.0], [0.0], [0])):
         indices, scores = suppress(*columns, method=method)
@@ -178,6 +259,7 @@ def test_empty(method):
         ({"sigma": 0.0}, "sigma"),
         ({"min_score": -0.1}, "min_score"),
         ({"max_segments": -1}, "max_segments"),
+        ({"duration": 0.0}, "duration"),
     ],
 )
 def test_meaningless_input(change, message):

@@ -143,3 +143,21 @@ def test_true_boundaries_are_cut_like_the_features(length, window):
     outputs = run_network(BoundarySpy(), features, window, boundaries)
     assert outputs.logits[:, 0].tolist() == list(range(length))
     assert outputs.offsets[:, 0].bool().tolist() == boundaries.tolist()
+
+
+@pytest.mark.parametrize("name", ["actionformer", "tridet", "temporalmaxer"])
+def test_windows_of_a_pyramid_hold_every_point_of_the_finest_level_once(name):
+    torch.manual_seed(0)
+    model = build_model(name, FEATURES, 3, width=16, heads=2, window=3, levels=3, distance_channels=2).eval()
+    features = np.random.default_rng(0).normal(size=(100, FEATURES)).astype(np.float32)
+    outputs = run_network(model, features, 40)
+    finest = outputs.points.strides == 1
+    assert outputs.points.positions[finest].tolist() == list(range(100))
+    assert outputs.distances.shape == (100, 2) and len(outputs.logits) == len(outputs.points.positions)
+    assert outputs.points.positions.max() < 100
+    whole = run_network(model, features, 200)
+    assert len(whole.logits) == 100 + 50 + 25
+    # far from the seams of windows that begin at even positions, both say the same
+    start = slice(0, 8)
+    if name != "tridet":  # whose layers look at the whole sequence
+        torch.testing.assert_close(outputs.logits[finest][start], whole.logits[start], atol=1e-4, rtol=1e-4)

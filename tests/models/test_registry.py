@@ -35,7 +35,7 @@ def test_an_unknown_model_is_named_with_the_valid_ones(name):
     with pytest.raises(InputError) as error:
         build_model(name, 8, 3, **SMALL)
     assert repr(name) in str(error.value) and "model.name" in str(error.value)
-    assert all(f"{family}-N" in str(error.value) for family in model_families())
+    assert all(family in str(error.value) for family in model_families())
     assert "\n" not in str(error.value)
 
 
@@ -47,7 +47,7 @@ def test_a_registered_builder_gets_depth_and_options(own_registry):
     assert "probe" in model_families()
     assert build_model("probe-4", 7, 5, width=3) == (4, 7, 5, {"width": 3})
     assert build_model("probe", 7, 5) == (None, 7, 5, {})
-    with pytest.raises(InputError, match="probe-N, tzn-N, uniform-N"):
+    with pytest.raises(InputError, match=r"probe, .*tridet, tzn, uniform;"):
         build_model("prob-4", 7, 5)
 
 

@@ -7,7 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from temporalzoom.training.assignment import assign_center, assign_hungarian
+from temporalzoom.models import Points
+from temporalzoom.training.assignment import assign_center, assign_hungarian, assign_points
 
 
 def slow_center(starts, ends, length, radius, fraction):
@@ -152,3 +153,37 @@ def test_hungarian_survives_predictions_that_are_not_finite():
         logits, offsets, torch.ones(6, dtype=torch.bool), torch.tensor([1.0]), torch.tensor([4.0]), torch.tensor([0])
     )
     assert int((matches >= 0).sum()) == 1
+
+
+def pyramid_points(length, levels, finest=4.0):
+    rows = []
+    for level in range(levels):
+        low = 0.0 if level == 0 else finest * 2 ** (level - 1)
+        high = 1e4 if level == levels - 1 else finest * 2**level
+        rows += [(float(place), 2.0**level, low, high) for place in range(0, length, 2**level)]
+    columns = torch.tensor(rows).T
+    return Points(*columns, valid=torch.ones(1, len(rows), dtype=torch.bool))
+
+
+@settings(max_examples=200, deadline=None)
+@given(instances, st.integers(1, 40), st.integers(1, 5), st.sampled_from([0.5, 1.5, 3.0]))
+def test_points_equal_the_slow_reference(rows, length, levels, radius):
+    starts, ends = columns(rows)
+    points = pyramid_points(length, levels)
+    expected = []
+    for place, stride, low, high in zip(points.positions, points.strides, points.shortest, points.longest, strict=True):
+        best, best_duration = -1, float("inf")
+        for index, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+            near = abs(place - (start + end) / 2) < radius * stride
+            answers = start < place < end and near and low <= max(place - start, end - place) <= high
+            if answers and end - start < best_duration:
+                best, best_duration = index, end - start
+        expected.append(best)
+    assert assign_points(starts, ends, points, radius).tolist() == expected
+
+
+def test_a_long_instance_belongs_to_a_coarse_level():
+    points = pyramid_points(64, 6)
+    matches = assign_points(torch.tensor([2.0, 50.0]), torch.tensor([42.0, 53.0]), points)
+    assert set(points.strides[matches == 0].tolist()) == {8.0}  # its farther end is 20 to 32 away
+    assert set(points.strides[matches == 1].tolist()) == {1.0}

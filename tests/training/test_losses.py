@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from temporalzoom.training.losses import focal_loss, gaussian_nll, interval_giou
+from temporalzoom.training.losses import focal_loss, gaussian_nll, interval_diou, interval_giou
 
 logits = st.floats(-15, 15)
 shares = st.floats(0, 1)
@@ -125,3 +125,14 @@ def test_gaussian_nll_teaches_the_variance_only_and_is_bounded():
     assert error.grad is None and log_variance.grad.abs() > 0
     assert gaussian_nll(torch.tensor(1e3), torch.tensor(-1e9)).isfinite()
     assert gaussian_nll(torch.tensor(1e3), torch.tensor(-1e9)) == gaussian_nll(torch.tensor(1e3), torch.tensor(-8.0))
+
+
+@settings(deadline=None)
+@given(*[st.floats(-20, 20)] * 2, *[st.floats(0.1, 20)] * 2)
+def test_diou_is_iou_less_the_distance_of_the_centres(start, true_start, length, true_length):
+    end, true_end = start + length, true_start + true_length
+    overlap = max(0.0, min(end, true_end) - max(start, true_start))
+    iou = overlap / (length + true_length - overlap)
+    apart = ((start + end) / 2 - (true_start + true_end) / 2) / (max(end, true_end) - min(start, true_start))
+    found = interval_diou(*(number(x) for x in (start, end, true_start, true_end)))
+    assert found.item() == pytest.approx(iou - apart**2, abs=1e-9)

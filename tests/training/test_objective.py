@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from temporalzoom.bdr import distance_targets
 from temporalzoom.config import BDRConfig, Config, TrainingConfig
-from temporalzoom.models import Outputs, build_model
+from temporalzoom.models import Outputs, Points, build_model
 from temporalzoom.training.batches import Batch, training_batch
-from temporalzoom.training.network import model_from_config
+from temporalzoom.training.network import RunningPositives, distance_scales, model_from_config
 from temporalzoom.training.objective import assign, detection_terms, objective
 
 TERMS = ("class", "l1", "giou", "box_variance", "distance", "distance_variance")
@@ -208,3 +208,85 @@ def test_a_tiny_model_learns_one_sequence_by_heart(tiny_config, tiny_split, assi
         optimizer.step()
         history.append(loss.item())
     assert history[-1] < 0.2 * history[0]
+
+
+# Detectors with points
+
+
+def as_points(outputs, batch):
+    """The same outputs, said to stand at points: one level, every offset allowed."""
+    length = batch.mask.shape[1]
+    ones = torch.ones(length)
+    points = Points(torch.arange(length).float(), ones, 0 * ones, 1e4 * ones, batch.mask)
+    return Outputs(outputs.logits, outputs.offsets, outputs.offset_log_variance, points=points)
+
+
+def test_points_at_every_position_are_positions():
+    # no boundary on a position: a point on it is not inside, a position is
+    batch = make_batch([[(2.3, 9.1, 0), (12.2, 30.5, 2)], [(4.2, 6.1, 1)]], [40, 25])
+    training = TrainingConfig()
+    outputs = random_outputs(batch)
+    assert torch.equal(assign(as_points(outputs, batch), batch, training), assign(outputs, batch, training))
+    one, other = (
+        objective(o, batch, Config(bdr=BDRConfig(enabled=False))) for o in (outputs, as_points(outputs, batch))
+    )
+    assert {name: float(v) for name, v in one.items()} == {name: float(v) for name, v in other.items()}
+
+
+def test_offsets_by_class_are_those_of_the_instance():
+    batch, training = two_sequences(), TrainingConfig(box_loss="diou")
+    outputs = random_outputs(batch)
+    matches = assign(outputs, batch, training)
+    by_class = outputs.offsets[:, :, None].repeat(1, 1, 3, 1) + 50.0
+    for b, t in (matches >= 0).nonzero().tolist():
+        by_class[b, t, batch.labels[b][matches[b, t]]] = outputs.offsets[b, t]
+    same = Outputs(outputs.logits, by_class, outputs.offset_log_variance)
+    first, second = (detection_terms(o, matches, batch, training) for o in (outputs, same))
+    assert float(first["diou"]) == float(second["diou"]) and "l1" not in first
+
+
+def test_quality_weighs_the_classes_of_positives_by_their_overlap():
+    batch = two_sequences()
+    outputs = random_outputs(batch)
+    matches = assign(outputs, batch, TrainingConfig())
+    exact = perfect_outputs(batch, matches)
+    exact.logits = outputs.logits
+    plain, weighted = TrainingConfig(), TrainingConfig(quality_power=0.5)
+    assert float(detection_terms(exact, matches, batch, weighted)["class"]) == pytest.approx(
+        float(detection_terms(exact, matches, batch, plain)["class"])
+    )
+    assert (
+        detection_terms(outputs, matches, batch, weighted)["class"]
+        < (detection_terms(outputs, matches, batch, plain)["class"])
+    )
+
+
+def test_losses_are_per_running_mean_of_positives():
+    batch = two_sequences()
+    outputs, config = random_outputs(batch), Config()
+    count = int((assign(outputs, batch, config.training) >= 0).sum())
+    running = RunningPositives(100.0)
+    plain, divided = objective(outputs, batch, config), objective(outputs, batch, config, positives=running)
+    assert float(running.mean) == pytest.approx(90 + 0.1 * count)
+    assert float(divided["class"]) == pytest.approx(float(plain["class"]) * count / float(running.mean))
+    assert float(divided["distance"]) == float(plain["distance"])
+
+
+@pytest.mark.parametrize(("kind", "power"), [("one", 0.0), ("sqrt", 0.5), ("inverse", 1.0)])
+def test_every_scale_has_its_weight(kind, power, tiny_config, tiny_split):
+    """Distances that are off by exactly one stride everywhere cost the sum of the weights."""
+    words = [
+        "model.name=temporalmaxer",
+        "pyramid.levels=3",
+        "bdr.scales=all",
+        f"bdr.scale_weight={kind}",
+        "bdr.alpha=0",
+    ]
+    config = tiny_config(*words)
+    scales = distance_scales(config)
+    assert scales == (1, 2, 4)
+    batch = training_batch(tiny_split, 0, 0, 2, 50, config.bdr, scales=scales)
+    outputs = model_from_config(config, 8, 2, 4.0).train()(batch.features, batch.mask)
+    outputs.level_distances = torch.cat([level.distances for level in batch.levels], 1) + 1.0
+    expected = config.bdr.weight * sum(scale**-power for scale in scales)
+    assert float(objective(outputs, batch, config)["distance"]) == pytest.approx(expected, rel=1e-5)

@@ -35,22 +35,72 @@ def bench_rats(data: Folder, overrides: Overrides = None, out: BenchOut = None, 
     _bench("rats", data, overrides, out, seeds)
 
 
-def _bench(name: str, data: Path, overrides: list[str] | None, out: Path | None, seeds: str) -> None:
+DataSet = Annotated[str, typer.Option("--data", help="zoombench, sbhar or tug")]
+Root = Annotated[Path | None, typer.Option(help="The data set's folder; zoombench has none")]
+Systems = Annotated[str | None, typer.Option(help="Only these systems, comma-separated")]
+
+
+@bench_app.command("retrofit", epilog="Example: tzoom bench retrofit --data tug --root data/tug --seeds 0,1,2")
+def bench_retrofit(
+    data: DataSet,
+    overrides: Overrides = None,
+    root: Root = None,
+    out: BenchOut = None,
+    seeds: Seeds = "0,1,2",
+    systems: Systems = None,
+) -> None:
+    """The field's detectors and uniform-6, each without and with BDR."""
+    _bench(data, root, overrides, out, seeds, "retrofit", systems)
+
+
+@bench_app.command("systems", epilog="Example: tzoom bench systems --data zoombench --seeds 0,1,2")
+def bench_systems(
+    data: DataSet,
+    overrides: Overrides = None,
+    root: Root = None,
+    out: BenchOut = None,
+    seeds: Seeds = "0,1,2",
+    systems: Systems = None,
+) -> None:
+    """The field's detectors beside ours: accuracy, executed FLOPs, time, weights."""
+    _bench(data, root, overrides, out, seeds, "systems", systems)
+
+
+def _bench(
+    name: str,
+    data: Path | None,
+    overrides: list[str] | None,
+    out: Path | None,
+    seeds: str,
+    benchmark: str = "ours",
+    systems: str | None = None,
+) -> None:
     from temporalzoom.experiments.real_data import run_bench
     from temporalzoom.experiments.real_data_tables import tables
+    from temporalzoom.experiments.recipes import BENCHMARKS
     from temporalzoom.experiments.sweep import SweepInterrupted
 
     try:
         numbers = [int(seed) for seed in seeds.split(",")]
     except ValueError:
         raise InputError(f"--seeds {seeds!r}: expected whole numbers, such as 0,1,2") from None
+    # Systems that two benchmarks share are trained once: their runs stand in the same folder.
     folder = out or Path("runs/bench") / name
     try:
-        results = run_bench(name, data, folder, seeds=numbers, overrides=overrides or (), console=notes)
+        results = run_bench(
+            name,
+            data,
+            folder,
+            benchmark=BENCHMARKS[benchmark],
+            seeds=numbers,
+            systems=None if systems is None else systems.split(","),
+            overrides=overrides or (),
+            console=notes,
+        )
     except SweepInterrupted as stop:
         again = shlex.join(sys.argv[1:])
         notes.print(f"{stop}\ngo on with: tzoom {again}", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(130) from None
     for table in tables(results):
         screen.print(table)
-    screen.print(f"wrote {folder / 'results.json'}", highlight=False, soft_wrap=True)
+    screen.print(f"wrote {folder / BENCHMARKS[benchmark].results_file}", highlight=False, soft_wrap=True)

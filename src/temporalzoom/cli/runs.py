@@ -74,6 +74,7 @@ def evaluate(
         str | None,
         typer.Option(help="tIoU thresholds, comma-separated; default: the model's evaluation.thresholds or 0.3 to 0.7"),
     ] = None,
+    proposals: Annotated[bool, typer.Option("--proposals", help="Also AR@AN and AUC, labels unused")] = False,
     budget: Budget = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write the model's predictions (.json, .csv, .vtt)")] = None,
@@ -104,11 +105,11 @@ def evaluate(
     report_skipped(score.skipped)
     oracle = model is not None and is_oracle(model)
     if as_json:
-        print(json.dumps(score.summary() | ({"oracle": True} if oracle else {}), indent=1))
+        print(json.dumps(score.summary(proposals) | ({"oracle": True} if oracle else {}), indent=1))
         return
     if oracle:
         screen.print(ORACLE, highlight=False, soft_wrap=True)
-    for table in score.tables():
+    for table in score.tables(proposals):
         screen.print(table)
 
 
@@ -116,7 +117,7 @@ def evaluate(
 def localize(
     features: Annotated[list[Path], typer.Argument(help="Feature files (.npy .npz .pt .h5) or folders of them")],
     model: Annotated[Path, typer.Option(help="Run or checkpoint folder")],
-    out: Annotated[Path | None, typer.Option(help="Write here: .json, .csv or .vtt")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write here: .json .csv .vtt .srt .eaf .labelstudio.json")] = None,
     budget: Budget = None,
     threshold: Annotated[
         float | None, typer.Option(min=0, max=1, help="Lowest score; default: the model's setting")
@@ -144,7 +145,7 @@ def localize(
         console=notes,
     )
     if out is not None:
-        for path in write_segments(out, results):
+        for path in write_segments(out, results, fps=fps):
             screen.print(f"wrote {path}", highlight=False, soft_wrap=True)
         return
     for name, segments in results.items():

@@ -116,6 +116,9 @@ class ModelConfig(Section):
     dropout: Share = 0.1
     standardize: bool = False  # every input channel to zero mean and unit variance, as measured on the training subset
     stem: tuple[Count, ...] = ()  # strides of convolutions over raw rows; their product is data.stride (and window)
+    levels: Annotated[int, Field(ge=1, le=12)] = 1  # uniform, tzn: above the first, coarser ones for longer instances
+    finest: Positive = 4.0  # longest offset of the first level, in positions, if there are several
+    mixing: bool = True  # a transformer layer on each coarser level; false: max pooling alone
 
 
 class TZNConfig(Section):
@@ -153,6 +156,26 @@ class TZNConfig(Section):
     uncertainty_weight: NotNegative = 0.1
 
 
+class PyramidConfig(Section):
+    """Levels of `actionformer`, `tridet` and `temporalmaxer`: each has half the positions of the one before."""
+
+    levels: Annotated[int, Field(ge=1, le=12)] = 6
+    finest: Positive = 4.0  # longest offset of the first level, in positions; each level after it reaches twice as far
+    stem_layers: Annotated[int, Field(ge=0)] = 2  # at full resolution; temporalmaxer has none
+    head_layers: Annotated[int, Field(ge=2)] = 3  # the last one included
+    expansion: Positive | None = None  # of the feed-forward layers; null: 4 (actionformer), 1.5 (tridet)
+    bins: Count = 16  # tridet: neighbours to either side that may hold the boundary
+    granularity: Positive = 5.0  # tridet: the wide kernel against the narrow one, k
+
+
+class BMNConfig(Section):
+    """The boundary-matching map of `bmn`."""
+
+    durations: Count = 64  # longest segment, in positions
+    samples: Count = 32  # points at which a candidate segment is read
+    widened: NotNegative = 0.5  # share of its length that is read before and after it
+
+
 class BDRConfig(Section):
     """Boundary Distance Regression: the field, its loss."""
 
@@ -164,6 +187,8 @@ class BDRConfig(Section):
     alpha: NotNegative = 0.1
     weight: NotNegative = 1.0
     variance_weight: NotNegative = 0.1
+    scales: Literal["finest", "all"] = "finest"  # of a pyramid: the loss on its finest level, or on every level s ...
+    scale_weight: Literal["one", "sqrt", "inverse"] = "sqrt"  # ... with weight 1, 1/sqrt(s) or 1/s
 
 
 class TrainingConfig(Section):
@@ -181,6 +206,9 @@ class TrainingConfig(Section):
     center_fraction: Share = 0.0  # of an instance's length
     focal_alpha: Share = 0.25
     focal_gamma: NotNegative = 2.0
+    positives: Positive | None = None  # losses are per positive of a running mean that starts here; null: of the batch
+    box_loss: Literal["l1+giou", "diou"] = "l1+giou"
+    quality_power: NotNegative = 0.0  # class losses of positives weigh by their box's overlap to this power (tridet)
     l1_weight: NotNegative = 1.0
     giou_weight: NotNegative = 1.0
     box_variance_weight: NotNegative = 0.1
@@ -194,7 +222,7 @@ class InferenceConfig(Section):
     threshold: Share = 0.2  # segments below are not shown to a user; evaluation uses min_score
     min_score: Share = 0.001
     candidates: Count = 2000  # highest scores that enter suppression
-    suppression: Literal["soft", "hard", "none"] = "soft"
+    suppression: Literal["soft", "hard", "none", "bmn"] = "soft"
     sigma: Positive = 0.5
     tiou_threshold: Share = 0.5
     voting: Annotated[float, Field(gt=0, le=1)] | None = None  # candidates with this tIoU have a say in the ends
@@ -214,6 +242,8 @@ class Config(Section):
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
     tzn: TZNConfig = TZNConfig()
+    pyramid: PyramidConfig = PyramidConfig()
+    bmn: BMNConfig = BMNConfig()
     bdr: BDRConfig = BDRConfig()
     training: TrainingConfig = TrainingConfig()
     augment: AugmentConfig = AugmentConfig()

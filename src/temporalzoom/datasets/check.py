@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from rich.text import Text
 from temporalzoom.datasets.annotations import Annotations, Recording
 from temporalzoom.errors import InputError
 from temporalzoom.signals.feature_store import FeatureStore
+from temporalzoom.signals.sidecars import Sidecar, disagreement
 from temporalzoom.timegrid import TimeGrid
 
 Features = NDArray[np.float32]
@@ -144,6 +145,28 @@ def check_recording(
         yield from _segments(recording, duration, grid, classes)
 
     return [Problem(recording.name, kind, detail) for kind, detail in found()]
+
+
+def check_origins(features: Mapping[str, Features], told: Callable[[str], Sidecar | None]) -> list[Problem]:
+    """Were all features, (T, D) by recording, made in the same way, and are they those that were told about?"""
+    problems: list[Problem] = []
+    first: Sidecar | None = None
+    for name, array in features.items():
+        try:
+            sidecar = told(name)
+        except InputError:
+            continue  # without it there is no time grid, which is a problem already
+        if sidecar is None:
+            continue
+        first = first or sidecar
+        difference = disagreement(sidecar, first)
+        if difference is not None:
+            problems.append(Problem(name, "made differently", difference))
+        shape = sidecar.length, sidecar.width
+        if None not in shape and shape != array.shape:
+            detail = f"{sidecar.file}: says {shape[0]} x {shape[1]}, the features are {len(array)} x {array.shape[1]}"
+            problems.append(Problem(name, "other features", detail))
+    return problems
 
 
 def raise_on_problems(problems: Sequence[Problem], allow_missing: bool = False) -> set[str]:

@@ -1,4 +1,4 @@
-"""Benchmarks on real recordings: the recipe of each data set, the systems, and what a table of them says.
+"""Benchmarks: the recipe of each data set, the systems, and what a table of them says.
 
 A benchmark is a sweep (systems x seeds), then statistics over its predictions: intervals by blocked bootstrap over
 recordings and seeds, differences paired by recording, Holm's correction over all differences of the table.
@@ -22,7 +22,7 @@ from temporalzoom.datasets.annotations import read_predictions
 from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
-from temporalzoom.experiments.recipes import RECIPES, SYSTEMS
+from temporalzoom.experiments.recipes import OURS, RECIPES, SYSTEMS, Benchmark
 from temporalzoom.experiments.sweep import PREDICTIONS, Member, run_sweep
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.metrics.bootstrap import (
@@ -42,42 +42,49 @@ from temporalzoom.segments import Segments
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 AVERAGED = (0.3, 0.4, 0.5, 0.6, 0.7)
 BASELINE = "uniform-6"
-COMPARISONS = (("uniform-6+bdr", BASELINE), ("tzn", BASELINE), ("tzn", "uniform-6+bdr"))
 RESAMPLES = 10_000
 
 Predictions = dict[str, Segments]
 
 
-def bench_config(data_set: str, system: str, seed: int, root: Path, overrides: Sequence[str] = ()) -> Config:
+def bench_config(data_set: str, system: str, seed: int, root: Path | None, overrides: Sequence[str] = ()) -> Config:
     """The configuration of one training. overrides: for all systems alike, after their own."""
     if data_set not in RECIPES:
-        raise InputError(f"bench {data_set!r}: no such benchmark; there are {', '.join(RECIPES)}")
+        raise InputError(f"bench: no recipe for data set {data_set!r}; there are {', '.join(RECIPES)}")
+    if root is None and any("{root}" in setting for setting in RECIPES[data_set]):
+        raise InputError(f"bench: {data_set} needs --root, the data set's folder")
     recipe = [setting.replace("{root}", str(root)) for setting in RECIPES[data_set]]
     return load_config(None, (*recipe, *SYSTEMS[system], f"seed={seed}", *overrides))
 
 
 def run_bench(
     data_set: str,
-    root: Path,
+    root: Path | None,
     out: Path,
     *,
+    benchmark: Benchmark = OURS,
     seeds: Sequence[int] = (0, 1, 2),
-    systems: Sequence[str] = tuple(SYSTEMS),
+    systems: Sequence[str] | None = None,
     overrides: Sequence[str] = (),
     workers: int | None = None,
     resamples: int = RESAMPLES,
     console: Console | None = None,
 ) -> dict[str, Any]:
-    """Train what is not trained yet, score it, write `out/results.json`. Returns what that holds."""
-    unknown = [system for system in systems if system not in SYSTEMS]
+    """Train what is not trained yet, score it, write the benchmark's `results_file`. Returns what that holds.
+
+    systems: of those of the benchmark, default all.
+    """
+    systems = systems or benchmark.systems
+    unknown = [system for system in systems if system not in benchmark.systems]
     if unknown:
-        raise InputError(f"bench: no system {unknown[0]!r}; there are {', '.join(SYSTEMS)}")
+        raise InputError(f"bench: no system {unknown[0]!r}; there are {', '.join(benchmark.systems)}")
     members = {
         (system, seed): Member(f"{system}/seed-{seed}", bench_config(data_set, system, seed, root, overrides))
         for seed in seeds
         for system in systems
     }
-    data = load_data(next(iter(members.values())).config.data, train=False)  # also: errors before hours of training
+    first = next(iter(members.values())).config
+    data = load_data(first.data, first.seed, train=False)  # also: errors before hours of training
     assert data.test is not None
     sweep = run_sweep(list(members.values()), out, workers=workers, thresholds=THRESHOLDS, console=console)
     if sweep.failed:
@@ -91,6 +98,7 @@ def run_bench(
     latencies = measure_latencies({s: out / members[s, seeds[0]].name for s in systems}, data.test)
     results = {
         "data_set": data_set,
+        "benchmark": benchmark.name,
         "seeds": list(seeds),
         "overrides": list(overrides),
         "test_recordings": len(data.test.samples),
@@ -102,9 +110,9 @@ def run_bench(
             | latencies[system]
             for system in systems
         },
-        "differences": differences(data.test.truth(), predictions, resamples),
+        "differences": differences(data.test.truth(), predictions, benchmark.comparisons, resamples),
     }
-    with replacing(out / "results.json") as file:
+    with replacing(out / benchmark.results_file) as file:
         json.dump(results, file, indent=1)
     return results
 
@@ -162,10 +170,15 @@ def measure_latencies(runs: Mapping[str, Path], test: Split, rounds: int = 30) -
     return result
 
 
-def differences(truth: Predictions, predictions: Mapping[str, Sequence[Predictions]], resamples: int) -> dict[str, Any]:
+def differences(
+    truth: Predictions,
+    predictions: Mapping[str, Sequence[Predictions]],
+    comparisons: Sequence[tuple[str, str]],
+    resamples: int,
+) -> dict[str, Any]:
     """`{"tzn - uniform-6": {"0.7": {"value", "low", "high", "p", "p_holm"}}}`, in percent; Holm over the table."""
     table: dict[str, dict[str, dict[str, float]]] = {}
-    for first, second in COMPARISONS:
+    for first, second in comparisons:
         if first not in predictions or second not in predictions:
             continue
         found = paired_difference(truth, predictions[first], predictions[second], THRESHOLDS, resamples)

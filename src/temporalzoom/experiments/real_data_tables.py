@@ -44,6 +44,14 @@ def describe(results: Mapping[str, Any]) -> str:
     )
 
 
+def command(results: Mapping[str, Any]) -> str:
+    """What measures this."""
+    kind = results.get("benchmark", "ours")
+    return (
+        f"tzoom bench {results['data_set']}" if kind == "ours" else f"tzoom bench {kind} --data {results['data_set']}"
+    )
+
+
 def tables(results: Mapping[str, Any]) -> list[Table]:
     """For the terminal: levels, differences, costs. Intervals stand below their values: 80 columns suffice."""
     levels = _table(describe(results), "system", *COLUMNS[2:6])
@@ -86,7 +94,7 @@ def markdown(results: Mapping[str, Any]) -> str:
         ]
 
     lines = [
-        describe(results) + f" (`tzoom bench {results['data_set']}`):",
+        describe(results) + f" (`{command(results)}`):",
         "",
         *table(COLUMNS, level_rows(results)),
         "",

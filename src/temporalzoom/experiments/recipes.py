@@ -1,9 +1,11 @@
-"""The recipes of the benchmarks on real recordings. The files configs/{sbhar,tug,rats}*.yaml hold the same.
+"""The recipes of the benchmarks. The files configs/{sbhar,tug,rats}*.yaml hold the same.
 
 How they were found is in docs/real-data.md: on a validation split of the training subjects.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 _SHARED = (
     "model.width=128",
@@ -21,6 +23,18 @@ _SHARED = (
     "inference.voting=0.6",
 )
 RECIPES: dict[str, tuple[str, ...]] = {
+    "zoombench": (
+        "data.source=zoombench",
+        "model.width=64",
+        "model.dropout=0",
+        "bdr.radius=8",
+        "bdr.weight=0.15",
+        "training.learning_rate=3e-3",
+        "training.warmup_steps=50",
+        "training.ema_decay=0.99",
+        "training.focal_alpha=0.5",
+        "training.steps=600",
+    ),
     "sbhar": (
         "data.source=sbhar",
         "data.root={root}",
@@ -60,8 +74,66 @@ RECIPES: dict[str, tuple[str, ...]] = {
         "training.length=192",
     ),
 }
-SYSTEMS = {
-    "uniform-6": ("model.name=uniform-6", "bdr.enabled=false"),
-    "uniform-6+bdr": ("model.name=uniform-6",),
+# What the pyramid detectors of the field were published with, beside the data set's own recipe.
+_PUBLISHED = (
+    "model.window=9",
+    "model.dropout=0.1",
+    "training.box_loss=diou",
+    "training.positives=100",
+    "training.focal_alpha=0.25",
+    "training.weight_decay=0.05",
+)
+DETECTORS: dict[str, tuple[str, ...]] = {
+    "uniform-6": ("model.name=uniform-6",),
+    "actionformer": ("model.name=actionformer", *_PUBLISHED),
+    "tridet": ("model.name=tridet", *_PUBLISHED, "training.quality_power=0.2"),
+    "temporalmaxer": ("model.name=temporalmaxer", *_PUBLISHED),
+    # Its map is as large as length x durations: smaller crops, half the width. Its scores are products of four.
+    "bmn": (
+        "model.name=bmn",
+        "model.width=64",
+        "bmn.samples=16",
+        "training.batch_size=4",
+        "training.length=128",
+        "inference.suppression=bmn",
+        "inference.sigma=0.4",
+        "inference.min_score=1e-5",
+    ),
+}
+SYSTEMS: dict[str, tuple[str, ...]] = {
+    **{name: (*settings, "bdr.enabled=false") for name, settings in DETECTORS.items()},
+    **{f"{name}+bdr": settings for name, settings in DETECTORS.items()},
     "tzn": ("model.name=tzn", "tzn.warmup=100", "tzn.deep_weight=1"),
 }
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Which systems are trained, and which are compared: the first against the second."""
+
+    name: str
+    systems: tuple[str, ...]
+    comparisons: tuple[tuple[str, str], ...]
+
+    @property
+    def results_file(self) -> str:
+        """Benchmarks of one data set share a folder, and the runs in it."""
+        return "results.json" if self.name == "ours" else f"results-{self.name}.json"
+
+
+OURS = Benchmark(
+    "ours",
+    ("uniform-6", "uniform-6+bdr", "tzn"),
+    (("uniform-6+bdr", "uniform-6"), ("tzn", "uniform-6"), ("tzn", "uniform-6+bdr")),
+)
+RETROFIT = Benchmark(
+    "retrofit",
+    tuple(system for name in DETECTORS for system in (name, f"{name}+bdr")),
+    tuple((f"{name}+bdr", name) for name in DETECTORS),
+)
+FIELD = Benchmark(
+    "systems",
+    (*DETECTORS, "uniform-6+bdr", "tzn"),
+    tuple(("tzn", name) for name in (*DETECTORS, "uniform-6+bdr")),
+)
+BENCHMARKS = {benchmark.name: benchmark for benchmark in (OURS, RETROFIT, FIELD)}

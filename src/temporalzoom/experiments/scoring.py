@@ -19,6 +19,7 @@ from temporalzoom.inference.localizer import Localizer
 from temporalzoom.metrics import (
     BoundaryErrors,
     DetectionResult,
+    average_recall,
     boundary_errors,
     evaluate_detections,
     per_class_table,
@@ -26,6 +27,9 @@ from temporalzoom.metrics import (
 )
 from temporalzoom.segments import Segments
 from temporalzoom.training.checkpoint import find_checkpoint, read_info
+
+
+PROPOSALS = (1, 5, 10, 50, 100)  # per recording
 
 
 @dataclass(frozen=True)
@@ -39,13 +43,19 @@ class Score:
     boundaries: BoundaryErrors | None  # None where frames per second are not known
     skipped: tuple[str, ...] = ()
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self, proposals: bool = False) -> dict[str, Any]:
+        """proposals: also how much is found, whatever its label."""
         summary = {**detection_summary(self.detection), "protocol": self.protocol}
         if self.boundaries is not None:
             summary["boundary_error_frames"] = self.boundaries.mean
-        return summary
+        return summary | ({"proposals": self.recall()} if proposals else {})
 
-    def tables(self) -> list[Table]:
+    def recall(self) -> dict[str, float]:
+        """Average recall at so many proposals per recording, labels unused, and the area below its curve."""
+        numbers, recall, area = average_recall(self.truth, self.predictions)
+        return {f"AR@{n}": float(recall[list(numbers).index(n)]) for n in PROPOSALS} | {"AUC": area}
+
+    def tables(self, proposals: bool = False) -> list[Table]:
         tables = [
             per_class_table(self.detection),
             per_length_table(self.truth, self.predictions, self.detection.thresholds),
@@ -57,6 +67,13 @@ class Score:
                 table.add_column(column, justify="right")
             values = (f"{v:.2f}" for v in (errors.mean, errors.median, errors.percentile_95))
             table.add_row(*values, str(len(errors.start)), str(errors.unmatched))
+            tables.append(table)
+        if proposals:
+            recall = self.recall()
+            table = Table(title="Recall of proposals, tIoU .5:.05:.95, labels unused (%)", title_justify="left")
+            for column in recall:
+                table.add_column(column, justify="right")
+            table.add_row(*(f"{100 * value:.1f}" for value in recall.values()))
             tables.append(table)
         return tables
 

@@ -20,30 +20,34 @@ from temporalzoom.timegrid import TimeGrid
 
 @dataclass(frozen=True)
 class Candidates:
-    """Unsuppressed segments in grid units, best first: (N,) each; variances (N, 2) of start and end."""
+    """Unsuppressed segments in grid units, best first: (N,) each; variances (N, 2) of start and end, None if the
+    network predicts none."""
 
     starts: NDArray[np.float64]
     ends: NDArray[np.float64]
     labels: NDArray[np.intp]
     scores: NDArray[np.float64]
-    variances: NDArray[np.float64]
+    variances: NDArray[np.float64] | None
 
 
 def find_candidates(outputs: Outputs, options: InferenceConfig) -> Candidates:
-    """The highest class scores and the boxes of their positions. outputs: tensors of (T, ...)."""
+    """The highest class scores and the boxes of their positions. outputs: tensors of (N, ...)."""
     scores = torch.sigmoid(outputs.logits.float())
     count = min(options.candidates, scores.numel())
     best, index = torch.sort(scores.flatten(), descending=True, stable=True)
     best, index = best[:count], index[:count]
     index, best = index[best >= options.min_score], best[best >= options.min_score]
-    position, label = index // scores.shape[1], index % scores.shape[1]
-    offsets = outputs.offsets[position].double()
+    row, label = index // scores.shape[1], index % scores.shape[1]
+    position = row if outputs.points is None else outputs.points.positions[row].double()
+    offsets = outputs.offsets[row] if outputs.offsets.ndim == 2 else outputs.offsets[row, label]
+    offsets = offsets.double()
+    spread = outputs.offset_log_variance
     return Candidates(
         (position - offsets[:, 0]).numpy(),
         (position + offsets[:, 1]).numpy(),
         label.numpy(),
         best.double().numpy(),
-        np.exp(outputs.offset_log_variance[position].double().clamp(-8, 8).numpy()),
+        None if spread is None else np.exp(spread[row].double().clamp(-8, 8).numpy()),
     )
 
 
@@ -84,6 +88,7 @@ def decode(
         tiou_threshold=options.tiou_threshold,
         min_score=options.min_score,
         max_segments=options.max_segments,
+        duration=duration,
     )
     kept = real[kept]
     if options.voting is not None:

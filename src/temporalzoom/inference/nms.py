@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 _GONE = -np.inf  # the score of a candidate that was selected or suppressed
+# Method `bmn`: the tIoU above which a segment of no width, and one as wide as the recording, weaken others
+LOW, HIGH = 0.5, 0.9
 
 
 def suppress(
@@ -16,11 +18,12 @@ def suppress(
     scores: ArrayLike,
     labels: ArrayLike,
     *,
-    method: Literal["soft", "hard", "none"] = "soft",
+    method: Literal["soft", "hard", "none", "bmn"] = "soft",
     sigma: float = 0.5,
     tiou_threshold: float = 0.5,
     min_score: float = 0.001,
     max_segments: int | None = 200,
+    duration: float | None = None,
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Select segments greedily by score; a selected segment weakens the others of its class that overlap it.
 
@@ -30,13 +33,18 @@ def suppress(
     - `soft`: Gaussian soft-NMS, `score *= exp(-tIoU² / sigma)`, for every overlap however small (`tiou_threshold` is
       not used). As in the field's detectors, except that the tIoU is exact: they add 1e-6 to each length.
     - `hard`: candidates with a tIoU above `tiou_threshold` are removed, scores stay.
+    - `bmn`: as `soft`, but only above a tIoU that grows with the selected segment's share of the recording's `duration`
+      (None: from the first start to the last end), from 0.5 to 0.9: long segments tolerate neighbours that are alike.
+      Published with a sigma of 0.4.
     - `none`: filter and sort only.
 
     Candidates whose score is, or falls, below `min_score` are dropped; `max_segments` limits the total of all classes.
     """
     starts, ends, scores, labels = _checked(starts, ends, scores, labels)
-    if method not in ("soft", "hard", "none"):
-        raise ValueError(f"method must be 'soft', 'hard' or 'none', not {method!r}")
+    if method not in ("soft", "hard", "none", "bmn"):
+        raise ValueError(f"method must be 'soft', 'hard', 'bmn' or 'none', not {method!r}")
+    if duration is not None and not duration > 0:
+        raise ValueError(f"duration must be positive, got {duration!r}")
     if not sigma > 0:
         raise ValueError(f"sigma must be positive, got {sigma!r}")
     if not min_score >= 0:
@@ -50,9 +58,14 @@ def suppress(
         order = candidates[np.argsort(-scores[candidates], kind="stable")][:limit]
         return order, scores[order]
     order = candidates[np.lexsort((starts[candidates], labels[candidates]))]
+    floors = None
+    if method == "bmn" and len(order):
+        duration = float(ends.max() - starts.min()) if duration is None else duration
+        widths = (ends[order] - starts[order]) / max(duration, np.finfo(np.float64).tiny)
+        floors = LOW + (HIGH - LOW) * np.minimum(widths, 1.0)
     picked, picked_scores = _select(
         starts[order], ends[order], scores[order], labels[order], order, limit,
-        sigma if method == "soft" else None, tiou_threshold, min_score,
+        None if method == "hard" else sigma, tiou_threshold, min_score, floors,
     )  # fmt: skip
     return order[picked], picked_scores
 
@@ -86,8 +99,11 @@ def _select(
     sigma: float | None,
     tiou_threshold: float,
     min_score: float,
+    floors: NDArray[np.float64] | None,
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Greedy selection from `(N,)` columns that are sorted by class, then start; `rank` decides ties. No sigma: hard.
+
+    floors: `(N,)`, the tIoU that others must exceed for a segment to weaken them; None: any does.
 
     One loop serves all classes: decay never raises a score, so the best candidate of all classes together is also the
     next of the merged result, and the loop may stop at `limit`. Since the columns are sorted, whatever overlaps a
@@ -121,7 +137,8 @@ def _select(
             if sigma is None:
                 weakened[tiou > tiou_threshold] = _GONE
             else:
-                weakened *= np.exp(tiou * tiou / -sigma)
+                decay = np.exp(tiou * tiou / -sigma)
+                weakened *= decay if floors is None else np.where(tiou > floors[best], decay, 1.0)
                 weakened[~(weakened >= min_score)] = _GONE
     return picked[:count], picked_scores[:count]
 

@@ -51,5 +51,5 @@ def run_network(
         mask = torch.ones(1, last - first, dtype=torch.bool)
         truth = {} if boundaries is None else {"boundaries": boundaries[None, first:last]}
         outputs: Outputs = model(piece, mask, **truth)
-        parts.append(outputs.map(lambda x: x[0, keep_first - first : keep_last - first]))  # noqa: B023
+        parts.append(outputs.part(keep_first - first, keep_last - first, first))
     return Outputs.concatenate(parts)

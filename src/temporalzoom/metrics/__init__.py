@@ -10,6 +10,7 @@ from temporalzoom.metrics.detection import (
 )
 from temporalzoom.metrics.lengths import LengthResult, evaluate_by_length
 from temporalzoom.metrics.matching import Matching, match_detections
+from temporalzoom.metrics.proposals import average_recall
 from temporalzoom.metrics.tables import per_class_table, per_length_table
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "LengthResult",
     "Matching",
     "average_precision",
+    "average_recall",
     "boundary_errors",
     "evaluate_by_length",
     "evaluate_detections",

@@ -1,8 +1,26 @@
 """Networks only: features (B, T, F) and a mask (B, T) in, raw `Outputs` in grid units out."""
 
-from temporalzoom.models.outputs import Depth, Outputs
+from temporalzoom.models.actionformer import ActionFormer
+from temporalzoom.models.bmn import BMN
+from temporalzoom.models.outputs import BoundaryMaps, Depth, Outputs, Points
 from temporalzoom.models.registry import build_model, model_families, register
+from temporalzoom.models.temporalmaxer import TemporalMaxer
+from temporalzoom.models.tridet import TriDet
 from temporalzoom.models.tzn import TemporalZoom
 from temporalzoom.models.uniform import Uniform
 
-__all__ = ["Depth", "Outputs", "TemporalZoom", "Uniform", "build_model", "model_families", "register"]
+__all__ = [
+    "BMN",
+    "ActionFormer",
+    "BoundaryMaps",
+    "Depth",
+    "Outputs",
+    "Points",
+    "TemporalMaxer",
+    "TemporalZoom",
+    "TriDet",
+    "Uniform",
+    "build_model",
+    "model_families",
+    "register",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch
@@ -64,7 +64,8 @@ class Stem(nn.Module):
 
 
 class Projection(nn.Module):
-    """Features to tokens: masked convolutions of size 3 with layer norm and GELU. (B, T, F) -> (B, T, D).
+    """Features to tokens: masked convolutions of size 3 with layer norm and `activation`.
+    (B, T, F) -> (B, T, D).
 
     standardize: inputs are brought to zero mean and unit variance first. stem: strides of convolutions before, for raw
     signals.
@@ -78,8 +79,10 @@ class Projection(nn.Module):
         *,
         standardize: bool = False,
         stem: Sequence[int] = (),
+        activation: Callable[[Tensor], Tensor] = F.gelu,
     ) -> None:
         super().__init__()
+        self.activation = activation
         self.standard = Standardize(input_width) if standardize else None
         self.stem = Stem(input_width, width, stem) if stem else None
         widths = [width if stem else input_width] + [width] * layers
@@ -101,5 +104,5 @@ class Projection(nn.Module):
             tokens = self.stem(tokens, mask)
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
             tokens = convolution((tokens * valid).transpose(1, 2)).transpose(1, 2)
-            tokens = F.gelu(norm(tokens))
+            tokens = self.activation(norm(tokens))
         return tokens * valid

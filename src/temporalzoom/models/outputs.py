@@ -56,24 +56,75 @@ class Depth:
 
 
 @dataclass
-class Outputs:
-    """Raw outputs of a detector, in grid units, one row per position.
+class Points:
+    """Where the rows of a detector's outputs stand in time, if not at one position each. (N,) unless said otherwise.
 
-    logits: (B, T, C); offsets: (B, T, 2), distances from the position back to the start and on to the end, >= 0;
-    offset_log_variance: (B, T, 2); distances and distance_log_variance: (B, T, K), None without BDR; depth: None where
-    every position gets the same.
+    positions: in grid units; strides: of the level; shortest, longest: the offsets (the longer of the two) that a point
+    is trained to predict; valid: (B, N), False in the padding.
+    """
+
+    positions: Tensor
+    strides: Tensor
+    shortest: Tensor
+    longest: Tensor
+    valid: Tensor
+
+
+@dataclass
+class BoundaryMaps:
+    """What `bmn` is trained on, all logits. starts, ends: (B, T); confidence: (B, 2, D, T), the one trained as a
+    classifier and the one trained as a regressor, of the segment that begins at t and lasts d + 1 positions."""
+
+    starts: Tensor
+    ends: Tensor
+    confidence: Tensor
+
+
+@dataclass
+class Outputs:
+    """Raw outputs of a detector, in grid units, one row per position; with `points`, one row per point.
+
+    logits: (B, N, C); offsets: (B, N, 2), distances from the point back to the start and on to the end, >= 0, or
+    (B, N, C, 2) where they depend on the class; offset_log_variance: (B, N, 2), None where it is not predicted;
+    distances and distance_log_variance: (B, T, K), one row per position whatever the points, None without BDR; depth:
+    None where every position gets the same. Only in training: level_distances (B, N, K), at all points, in strides of
+    their levels; maps, what `bmn` learns from.
     """
 
     logits: Tensor
     offsets: Tensor
-    offset_log_variance: Tensor
+    offset_log_variance: Tensor | None = None
     distances: Tensor | None = None
     distance_log_variance: Tensor | None = None
     depth: Depth | None = None
+    points: Points | None = None
+    level_distances: Tensor | None = None
+    maps: BoundaryMaps | None = None
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Outputs:
         """The same outputs with `function` applied to every tensor."""
         return _map(self, function)
+
+    def part(self, low: int, high: int, shift: int) -> Outputs:
+        """Of a single sequence, the rows that stand in [low, high) of it, without the batch dimension.
+
+        shift: what to add to their positions, where the sequence is a window of a longer one.
+        """
+        if self.points is None:
+            return self.map(lambda x: x[0, low:high])
+        points = self.points
+        rows = (points.positions >= low) & (points.positions < high) & points.valid[0]
+        columns = {n: v[rows] for n, v in vars(points).items() if n != "valid"}
+        columns["positions"] = columns["positions"] + shift
+        return Outputs(
+            self.logits[0, rows],
+            self.offsets[0, rows],
+            None if self.offset_log_variance is None else self.offset_log_variance[0, rows],
+            None if self.distances is None else self.distances[0, low:high],
+            None if self.distance_log_variance is None else self.distance_log_variance[0, low:high],
+            None if self.depth is None else _map(self.depth, lambda x: x[0, low:high]),
+            Points(**columns, valid=points.valid[0, rows]),
+        )
 
     def blend(self, other: Outputs, weight: Tensor) -> Outputs:
         """`self + weight * (other - self)`, tensor by tensor."""

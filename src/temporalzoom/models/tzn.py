@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from temporalzoom.models.coarse_levels import CoarseLevels
 from temporalzoom.models.deep import Surroundings, Zoom, ZoomLayer
 from temporalzoom.models.depth import (
     Uncertainty,
@@ -89,6 +90,9 @@ class TemporalZoom(nn.Module):
         supervision: Literal["value", "penalty"] = "value",
         execution: Literal["sparse", "dense"] = "sparse",
         checkpoint_deep: bool = False,
+        levels: int = 1,
+        finest: float = 4.0,
+        mixing: bool = True,
     ) -> None:
         super().__init__()
         self.window, self.deep_window = window, deep_window if window is not None else None
@@ -105,7 +109,12 @@ class TemporalZoom(nn.Module):
         else:
             self.deep = Encoder(width, heads, deep_layers, self.deep_window, dropout, expansion).layers
         self.zoom = Zoom(width, heads, zoom) if zoom else None
-        self.heads = Heads(width, classes, distance_channels)
+        self.heads = Heads(width, classes, distance_channels, levels=levels)
+        self.coarse = (
+            CoarseLevels(width, heads, window, dropout, expansion, levels=levels, finest=finest, mixing=mixing)
+            if levels > 1
+            else None
+        )
         self.uncertainty = Uncertainty(width, narrow) if uncertainty else None
         self.depth = gate(width + 1 + CLAIMS, 2 * narrow, bias=0.0) if depth else None
         self.importance = gate(width, narrow, bias=2.0) if pruning else None
@@ -119,7 +128,7 @@ class TemporalZoom(nn.Module):
         decided, factor = self._decide(features, tokens, mask, shallow, boundaries)
         outputs = self._combine(tokens, mask, shallow, decided, factor)
         outputs.depth = decided
-        return outputs
+        return outputs if self.coarse is None else self.coarse(outputs, tokens, mask, self.heads)
 
     def _decide(
         self, features: Tensor, tokens: Tensor, mask: Tensor, shallow: Outputs, boundaries: Tensor | None
@@ -272,6 +281,7 @@ def _claims(shallow: Outputs) -> Tensor:
     if shallow.distances is not None and shallow.distance_log_variance is not None:
         nearest = torch.exp(-shallow.distances.abs().amin(-1))
         variance = shallow.distance_log_variance.mean(-1)
+    assert shallow.offset_log_variance is not None
     surest = shallow.logits.amax(-1)
     return torch.stack((surest, shallow.offset_log_variance.mean(-1), nearest, variance), -1) / SCALE
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from temporalzoom.models.coarse_levels import CoarseLevels
 from temporalzoom.models.heads import Heads, Outputs
 from temporalzoom.models.inputs import Projection
 from temporalzoom.models.layers import Encoder, TokenLayout
@@ -28,22 +29,32 @@ class Uniform(nn.Module):
         distance_channels: int | None = None,
         standardize: bool = False,
         stem: Sequence[int] = (),
+        levels: int = 1,
+        finest: float = 4.0,
+        mixing: bool = True,
     ) -> None:
         super().__init__()
         self.window = window
         self.projection = Projection(input_width, width, standardize=standardize, stem=stem)
         self.encoder = Encoder(width, heads, depth, window, dropout)
-        self.heads = Heads(width, classes, distance_channels)
+        self.heads = Heads(width, classes, distance_channels, levels=levels)
+        self.coarse = (
+            CoarseLevels(width, heads, window, dropout, 4, levels=levels, finest=finest, mixing=mixing)
+            if levels > 1
+            else None
+        )
 
     def forward(self, features: Tensor, mask: Tensor) -> Outputs:
         """features: (B, T, F), mask: (B, T) -> Outputs."""
         layout = TokenLayout.build(mask, self.window)
-        return self.heads(self.encoder(self.projection(features, mask), layout))
+        tokens = self.encoder(self.projection(features, mask), layout)
+        outputs = self.heads(tokens)
+        return outputs if self.coarse is None else self.coarse(outputs, tokens, mask, self.heads)
 
     @property
     def receptive_field(self) -> int | None:
         """How many positions to either side can influence an output; None = all (global attention)."""
-        if self.window is None:
+        if self.window is None or self.coarse is not None:
             return None
         return self.projection.reach + len(self.encoder.layers) * (self.window + 1)
 

@@ -7,6 +7,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
+from temporalzoom.models import Points
 from temporalzoom.training.losses import interval_giou
 
 
@@ -32,9 +33,34 @@ def assign_center(starts: Tensor, ends: Tensor, length: int, radius: float = 1.5
     return torch.where(shortest.isfinite(), instance, nobody)
 
 
+def assign_points(starts: Tensor, ends: Tensor, points: Points, radius: float = 1.5) -> Tensor:
+    """The field's rule for pyramids: a point answers for an instance that it is inside of, near its centre, and whose
+    farther end is within the range of the point's level; the shortest such instance wins.
+
+    starts, ends: (N,) in grid units; near: within `radius` strides of the level -> (P,) index, -1 = background. An
+    instance that no point answers for is not learned.
+    """
+    nobody = torch.full(points.positions.shape, -1, dtype=torch.long)
+    if len(starts) == 0:
+        return nobody
+    positions, reach = points.positions[:, None], radius * points.strides[:, None]
+    centres = (starts + ends) / 2
+    low, high = torch.maximum(starts, centres - reach), torch.minimum(ends, centres + reach)
+    farther = torch.maximum(positions - starts, ends - positions)
+    answers = (positions > low) & (positions < high)
+    answers &= (farther >= points.shortest[:, None]) & (farther <= points.longest[:, None])
+    shortest, instance = torch.where(answers, ends - starts, torch.inf).min(dim=1)
+    return torch.where(shortest.isfinite(), instance, nobody)
+
+
 @torch.no_grad()
 def assign_hungarian(
-    logits: Tensor, offsets: Tensor, mask: Tensor, starts: Tensor, ends: Tensor, labels: Tensor
+    logits: Tensor,
+    offsets: Tensor,
+    mask: Tensor,
+    starts: Tensor,
+    ends: Tensor,
+    labels: Tensor,
 ) -> Tensor:
     """One-to-one assignment of least total cost (class, L1, GIoU), as in DETR.
 

@@ -24,10 +24,20 @@ MIN_VISIBLE = 0.5
 
 
 @dataclass
+class LevelTargets:
+    """Of one level of a pyramid, in its strides. distances, weights: (B, T / scale, K); mask: (B, T / scale)."""
+
+    scale: int
+    distances: Tensor
+    weights: Tensor
+    mask: Tensor
+
+
+@dataclass
 class Batch:
     """features: (B, T, F); mask: (B, T); instances per sequence in grid units: starts, ends (N,), labels (N,) integers;
     distances and distance_weights: (B, T, K), None without BDR; boundaries: (B, T), true positions that pruning may not
-    drop, None where the network protects those it predicts."""
+    drop, None where the network protects those it predicts; levels: where BDR is trained on all levels of a pyramid."""
 
     features: Tensor
     mask: Tensor
@@ -37,6 +47,7 @@ class Batch:
     distances: Tensor | None = None
     distance_weights: Tensor | None = None
     boundaries: Tensor | None = None
+    levels: Sequence[LevelTargets] = ()
 
 
 def make_batch(
@@ -52,10 +63,17 @@ def make_batch(
     return collate(crops, classes, bdr, reach)
 
 
-def collate(crops: Sequence[Crop], classes: Sequence[str], bdr: BDRConfig, reach: int | None = None) -> Batch:
+def collate(
+    crops: Sequence[Crop],
+    classes: Sequence[str],
+    bdr: BDRConfig,
+    reach: int | None = None,
+    scales: Sequence[int] = (),
+) -> Batch:
     """Crops padded to the longest, with their targets.
 
-    reach: how far around its true boundaries the batch says to protect; None: it says nothing about them.
+    reach: how far around its true boundaries the batch says to protect; None: it says nothing about them. scales:
+    strides of the levels that want distances of their own.
     """
     longest = max(len(crop.features) for crop in crops)
     features = torch.zeros(len(crops), longest, crops[0].features.shape[1])
@@ -78,24 +96,35 @@ def collate(crops: Sequence[Crop], classes: Sequence[str], bdr: BDRConfig, reach
             # Of the recording: where the crop cuts an instance off there is no boundary.
             protected.append(near_boundaries(starts, ends, longest, reach))
         if bdr.enabled:
-            # From all boundaries of the recording, so that a crop sees the true field ...
-            where: dict[str, Any] = {"channels": bdr.channels, "radius": bdr.radius}
-            sharp = distance_targets(starts, ends, longest, **where)
-            field = (
-                distance_targets(starts, ends, longest, smoothing=bdr.smoothing, **where) if bdr.smoothing else sharp
-            )
-            weight = distance_weights(starts, ends, longest, far_weight=bdr.far_weight, **where)
-            # ... but nobody can measure the distance to a boundary that the crop does not show.
-            nearest = torch.arange(longest)[:, None] - sharp
-            far = sharp.abs() >= (bdr.radius or torch.inf)
-            weight = weight * (far | ((nearest >= crop.low) & (nearest <= crop.high)))
+            field, weight = distance_field(crop, longest, bdr)
             fields.append(field)
             weights.append(weight)
     if bdr.enabled:
         batch.distances, batch.distance_weights = torch.stack(fields), torch.stack(weights)
     if reach is not None:
         batch.boundaries = torch.stack(protected)
+    levels = []
+    for scale in scales:
+        level = [distance_field(crop, -(-longest // scale), bdr, scale) for crop in crops]
+        distances, level_weights = (torch.stack(column) for column in zip(*level, strict=True))
+        levels.append(LevelTargets(scale, distances, level_weights, mask[:, ::scale]))
+    batch.levels = levels
     return batch
+
+
+def distance_field(crop: Crop, length: int, bdr: BDRConfig, scale: int = 1) -> tuple[Tensor, Tensor]:
+    """Distances and their weights at every `scale`-th position of a crop, in units of `scale`: (length, K) each."""
+    starts, ends = crop.starts / scale, crop.ends / scale
+    # From all boundaries of the recording, so that a crop sees the true field ...
+    where: dict[str, Any] = {"channels": bdr.channels, "radius": bdr.radius}
+    sharp = distance_targets(starts, ends, length, **where)
+    field = distance_targets(starts, ends, length, smoothing=bdr.smoothing, **where) if bdr.smoothing else sharp
+    weight = distance_weights(starts, ends, length, far_weight=bdr.far_weight, **where)
+    # ... but nobody can measure the distance to a boundary that the crop does not show.
+    nearest = torch.arange(length)[:, None] - sharp
+    far = sharp.abs() >= (bdr.radius or torch.inf)
+    shown = (nearest >= crop.low / scale) & (nearest <= crop.high / scale)
+    return field, weight * (far | shown)
 
 
 @lru_cache(maxsize=4)
@@ -112,10 +141,11 @@ def training_batch(
     bdr: BDRConfig,
     reach: int | None = None,
     augmentation: Augmentation | None = None,
+    scales: Sequence[int] = (),
 ) -> Batch:
     """The batch of one step: samples in a new random order each epoch, a random crop of each.
 
-    reach: as in `collate`. augmentation: how crops are varied; None: not at all.
+    reach, scales: as in `collate`. augmentation: how crops are varied; None: not at all.
     """
     random = np.random.default_rng([seed, 2, step])
     crops = []
@@ -126,4 +156,4 @@ def training_batch(
             crops.append(augmentation.crop(sample, length, random))
         else:
             crops.append(plain_crop(sample, int(random.integers(max(len(sample) - length, 0) + 1)), length))
-    return collate(crops, split.classes, bdr, reach)
+    return collate(crops, split.classes, bdr, reach, scales)

@@ -33,7 +33,7 @@ from temporalzoom.training.checkpoint import (
 )
 from temporalzoom.training.crops import Augmentation, channel_statistics
 from temporalzoom.training.metrics_log import MetricsLog
-from temporalzoom.training.network import model_from_config, oracle_reach
+from temporalzoom.training.network import distance_scales, model_from_config, oracle_reach
 from temporalzoom.training.objective import objective
 from temporalzoom.training.optimizer import build_optimizer, learning_rate, update_average
 from temporalzoom.training.progress import TrainingProgress
@@ -74,7 +74,7 @@ def train(config: Config, split: Split, run: Path, *, resume: bool = False, cons
         load_optimizer(checkpoint, model, optimizer)
 
     def save() -> Path:
-        info = CheckpointInfo(step, config, split.classes, split.input_width, split.samples[0].grid)
+        info = CheckpointInfo(step, config, split.classes, split.input_width, split.samples[0].grid, split.origin)
         return save_checkpoint(run, info, model, average, optimizer, options.keep_checkpoints)
 
     model.train()
@@ -117,12 +117,21 @@ def _step(
     for part in range(options.accumulate):
         index = step * options.accumulate + part
         batch = training_batch(
-            split, config.seed, index, options.batch_size, options.length, config.bdr, reach, augmentation
+            split,
+            config.seed,
+            index,
+            options.batch_size,
+            options.length,
+            config.bdr,
+            reach,
+            augmentation,
+            distance_scales(config),
         )
         truth = {} if batch.boundaries is None else {"boundaries": batch.boundaries}  # only the oracle ablation has it
         with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
             outputs = model(batch.features, batch.mask, **truth)
-        terms = objective(outputs.map(_as_float), batch, config, step / options.steps)
+        positives = getattr(model, "positives", None)
+        terms = objective(outputs.map(_as_float), batch, config, step / options.steps, positives)
         loss = torch.stack(list(terms.values())).sum() / options.accumulate
         loss.backward()
         for name, value in {"loss": loss * options.accumulate, **terms}.items():

@@ -29,6 +29,16 @@ def interval_giou(starts: Tensor, ends: Tensor, true_starts: Tensor, true_ends: 
     return overlap / union.clamp(min=tiny) - (hull - union) / hull.clamp(min=tiny)
 
 
+def interval_diou(starts: Tensor, ends: Tensor, true_starts: Tensor, true_ends: Tensor) -> Tensor:
+    """Distance IoU of intervals: IoU minus the squared distance of the centres in units of the hull. All (...)."""
+    overlap = (torch.minimum(ends, true_ends) - torch.maximum(starts, true_starts)).clamp(min=0)
+    union = (ends - starts) + (true_ends - true_starts) - overlap
+    hull = torch.maximum(ends, true_ends) - torch.minimum(starts, true_starts)
+    tiny = torch.finfo(starts.dtype).eps
+    apart = 0.5 * (starts + ends - true_starts - true_ends) / hull.clamp(min=tiny)
+    return overlap / union.clamp(min=tiny) - apart.square()
+
+
 def gaussian_nll(error: Tensor, log_variance: Tensor, limit: float = 8.0) -> Tensor:
     """Negative log-likelihood of a Gaussian error, element by element; teaches `log_variance` how large errors are.
 

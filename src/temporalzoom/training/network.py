@@ -26,17 +26,53 @@ _OBJECTIVE = {
 }
 
 
+PYRAMIDS = ("actionformer", "tridet", "temporalmaxer")
+
+
 def model_from_config(config: Config, input_width: int, classes: int, stride: float) -> nn.Module:
     """The network that `config` describes, for features of `input_width` channels every `stride` frames."""
     channels = {"start_end": 2, "joint": 1}[config.bdr.channels] if config.bdr.enabled else None
     options: dict[str, Any] = config.model.model_dump(exclude={"name"}) | {"distance_channels": channels}
+    if config.model.name in PYRAMIDS:
+        options |= config.pyramid.model_dump()
+        options["distances_on_all_levels"] = config.bdr.scales == "all"
+    if config.model.name == "bmn":
+        options |= config.bmn.model_dump()
     if _is_tzn(config):
         options |= config.tzn.model_dump(exclude=_OBJECTIVE | {"protect_frames", "protection"})
         options["protect"] = _protect_positions(config, stride)
     try:
-        return build_model(config.model.name, input_width, classes, **options)
+        model = build_model(config.model.name, input_width, classes, **options)
     except ValueError as error:
         raise InputError(str(error)) from None
+    if config.training.positives is not None:
+        model.positives = RunningPositives(config.training.positives)
+    return model
+
+
+class RunningPositives(nn.Module):
+    """How many positives a batch usually has: losses per that number do not jump with the batch.
+
+    Stored with the weights, so that a resumed training goes on with it.
+    """
+
+    def __init__(self, initial: float) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(float(initial)))
+
+    def forward(self, count: int) -> float:
+        """Takes the count of one more batch into account -> the running mean."""
+        self.mean.mul_(0.9).add_(0.1 * max(count, 1))
+        return float(self.mean)
+
+    mean: Tensor
+
+
+def distance_scales(config: Config) -> tuple[int, ...]:
+    """Strides of the levels that BDR is trained on, the finest included; empty: of no levels but the finest."""
+    if not (config.model.name in PYRAMIDS and config.bdr.enabled and config.bdr.scales == "all"):
+        return ()
+    return tuple(2**level for level in range(config.pyramid.levels))
 
 
 def oracle_reach(config: Config, stride: float) -> int | None:

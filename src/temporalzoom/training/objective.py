@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -9,38 +11,59 @@ from torch import Tensor
 from temporalzoom.bdr import distance_loss, distance_nll
 from temporalzoom.config import BDRConfig, Config, TrainingConfig
 from temporalzoom.models import Outputs
-from temporalzoom.training.assignment import assign_center, assign_hungarian
+from temporalzoom.training.assignment import assign_center, assign_hungarian, assign_points
 from temporalzoom.training.batches import Batch
+from temporalzoom.training.bmn_objective import bmn_terms
 from temporalzoom.training.depth_objective import depth_terms
-from temporalzoom.training.losses import focal_loss, gaussian_nll, interval_giou
+from temporalzoom.training.losses import focal_loss, gaussian_nll, interval_diou, interval_giou
 
 # Positions this close to a boundary decide where the distance field crosses zero.
 CROSSING = 1.0
 LOST = 1.5
 
 
-def objective(outputs: Outputs, batch: Batch, config: Config, progress: float = 1.0) -> dict[str, Tensor]:
-    """All terms, weighted; their sum is what training minimises. progress: share of the training that is done."""
+def objective(
+    outputs: Outputs,
+    batch: Batch,
+    config: Config,
+    progress: float = 1.0,
+    positives: Callable[[int], float] | None = None,
+) -> dict[str, Tensor]:
+    """All terms, weighted; their sum is what training minimises.
+
+    progress: share of the training that is done. positives: from the number of positives in the batch to what the
+    losses are divided by; None: that number.
+    """
+    if outputs.maps is not None:
+        return bmn_terms(outputs, batch) | distance_terms(outputs, batch, config.bdr)
     matches = assign(outputs, batch, config.training)
+    divisor = None if positives is None else positives(int((matches >= 0).sum()))
 
     def path_terms(path: Outputs) -> dict[str, Tensor]:
-        return detection_terms(path, matches, batch, config.training) | distance_terms(path, batch, config.bdr)
+        rows = matches[:, : path.logits.shape[1]]  # a single path has the finest level only
+        terms = detection_terms(path, rows, batch, config.training, divisor)
+        return terms | distance_terms(path, batch, config.bdr)
 
     terms = path_terms(outputs)
     if outputs.depth is not None:
 
         def path_map(path: Outputs) -> Tensor:
-            return position_loss(path, matches, batch, config)
+            return position_loss(path, matches[:, : path.logits.shape[1]], batch, config)
 
         terms |= depth_terms(outputs, batch, config.tzn, path_terms, path_map, progress)
     return terms
 
 
 def assign(outputs: Outputs, batch: Batch, training: TrainingConfig) -> Tensor:
-    """(B, T): index of the instance that a position answers for, -1 = background."""
+    """(B, N): index of the instance that a position (or point) answers for, -1 = background."""
     rows = []
+    points = outputs.points
     for row in range(len(batch.starts)):
         starts, ends, labels = batch.starts[row], batch.ends[row], batch.labels[row]
+        if points is not None:
+            matches = assign_points(starts, ends, points, training.center_radius)
+            rows.append(torch.where(points.valid[row], matches, -1))
+            continue
         mask = batch.mask[row]
         matches = torch.full((len(mask),), -1, dtype=torch.long)
         if training.assignment in ("center", "both"):
@@ -55,37 +78,51 @@ def assign(outputs: Outputs, batch: Batch, training: TrainingConfig) -> Tensor:
     return torch.stack(rows)
 
 
-def detection_terms(outputs: Outputs, matches: Tensor, batch: Batch, training: TrainingConfig) -> dict[str, Tensor]:
-    """L_TAL: focal on classes, L1 and GIoU on the boxes of positive positions, per positive. matches: (B, T)."""
-    positives = max(int((matches >= 0).sum()), 1)
+def detection_terms(
+    outputs: Outputs, matches: Tensor, batch: Batch, training: TrainingConfig, divisor: float | None = None
+) -> dict[str, Tensor]:
+    """L_TAL, per positive: the sums of `detection_maps` over `divisor`, by default the number of positives."""
+    divisor = divisor or max(int((matches >= 0).sum()), 1)
     maps = detection_maps(outputs, matches, batch, training)
-    return {name: values.sum() / positives for name, values in maps.items()}
+    return {name: values.sum() / divisor for name, values in maps.items()}
 
 
 def detection_maps(outputs: Outputs, matches: Tensor, batch: Batch, training: TrainingConfig) -> dict[str, Tensor]:
-    """The terms of L_TAL position by position: (B, T) for the classes, (P,) of the positive positions for the boxes."""
-    sequence, position = (matches >= 0).nonzero(as_tuple=True)
+    """The terms of L_TAL, focal on classes and the losses of boxes: (B, N) for the classes, (P,) of the positive
+    positions for the boxes. matches: (B, N)."""
+    sequence, row = (matches >= 0).nonzero(as_tuple=True)
     offset = torch.tensor([0, *(len(s) for s in batch.starts)]).cumsum(0)[:-1]
-    instance = matches[sequence, position] + offset[sequence]
-    starts, ends = torch.cat(batch.starts), torch.cat(batch.ends)
+    instance = matches[sequence, row] + offset[sequence]
+    starts, ends = torch.cat(batch.starts)[instance], torch.cat(batch.ends)[instance]
+    position = row if outputs.points is None else outputs.points.positions[row]
+    offsets = outputs.offsets[sequence, row]
+    if offsets.ndim == 3:  # they depend on the class
+        offsets = offsets[torch.arange(len(row)), torch.cat(batch.labels)[instance]]
+    box = (position - offsets[:, 0], position + offsets[:, 1], starts, ends)
 
     targets = torch.zeros_like(outputs.logits)
-    targets[sequence, position] = _label_sets(batch, outputs.logits.shape[-1])[instance]
-    focal = focal_loss(outputs.logits, targets, training.focal_alpha, training.focal_gamma).sum(-1)
+    targets[sequence, row] = _label_sets(batch, outputs.logits.shape[-1])[instance]
+    focal = focal_loss(outputs.logits, targets, training.focal_alpha, training.focal_gamma)
+    if training.quality_power:
+        # As a weight only: its gradient would make boxes worse where classes are hard.
+        quality = interval_giou(*box).detach().clamp(min=1e-6) ** training.quality_power
+        weight = torch.ones_like(focal)
+        weight[sequence, row] = torch.where(targets[sequence, row] > 0, quality[:, None], 1.0)
+        focal = focal * weight
+    maps = {"class": focal.sum(-1) * (batch.mask if outputs.points is None else outputs.points.valid)}
 
-    offsets = outputs.offsets[sequence, position]
-    true_offsets = torch.stack((position - starts[instance], ends[instance] - position), -1)
-    # Relative to the instance's length: an error of one position matters more to a short instance.
-    duration = (ends[instance] - starts[instance]).clamp(min=1.0)
-    l1 = F.l1_loss(offsets, true_offsets, reduction="none").sum(-1) / duration
-    giou = interval_giou(position - offsets[:, 0], position + offsets[:, 1], starts[instance], ends[instance])
-    spread = gaussian_nll(offsets - true_offsets, outputs.offset_log_variance[sequence, position]).mean(-1)
-    return {
-        "class": focal * batch.mask,
-        "l1": training.l1_weight * l1,
-        "giou": training.giou_weight * (1 - giou),
-        "box_variance": training.box_variance_weight * spread,
-    }
+    true_offsets = torch.stack((position - starts, ends - position), -1)
+    if training.box_loss == "diou":
+        maps["diou"] = training.giou_weight * (1 - interval_diou(*box))
+    else:
+        # Relative to the instance's length: an error of one position matters more to a short instance.
+        l1 = F.l1_loss(offsets, true_offsets, reduction="none").sum(-1) / (ends - starts).clamp(min=1.0)
+        maps["l1"] = training.l1_weight * l1
+        maps["giou"] = training.giou_weight * (1 - interval_giou(*box))
+    if outputs.offset_log_variance is not None:
+        spread = gaussian_nll(offsets - true_offsets, outputs.offset_log_variance[sequence, row]).mean(-1)
+        maps["box_variance"] = training.box_variance_weight * spread
+    return maps
 
 
 def distance_terms(outputs: Outputs, batch: Batch, bdr: BDRConfig) -> dict[str, Tensor]:
@@ -105,7 +142,22 @@ def distance_terms(outputs: Outputs, batch: Batch, bdr: BDRConfig) -> dict[str, 
         weights=batch.distance_weights,
         detach_mean=True,
     )
+    if outputs.level_distances is not None:
+        distance = multiscale_distance_loss(outputs.level_distances, batch, bdr)
     return {"distance": bdr.weight * distance, "distance_variance": bdr.variance_weight * spread}
+
+
+def multiscale_distance_loss(level_distances: Tensor, batch: Batch, bdr: BDRConfig) -> Tensor:
+    """The BDR loss of every level, with its weight. level_distances: (B, N, K), level after level."""
+    total, first = level_distances.new_zeros(()), 0
+    for level in batch.levels:
+        last = first + level.mask.shape[1]
+        loss = distance_loss(
+            level_distances[:, first:last], level.distances, level.mask, alpha=bdr.alpha, weights=level.weights
+        )
+        weight = {"one": 1.0, "sqrt": level.scale**-0.5, "inverse": 1 / level.scale}[bdr.scale_weight]
+        total, first = total + weight * loss, last
+    return total
 
 
 def position_loss(outputs: Outputs, matches: Tensor, batch: Batch, config: Config) -> Tensor:
@@ -117,7 +169,7 @@ def position_loss(outputs: Outputs, matches: Tensor, batch: Batch, config: Confi
     """
     maps = detection_maps(outputs, matches, batch, config.training)
     total = maps["class"].clone()
-    total[matches >= 0] += maps["l1"] + maps["giou"]
+    total[matches >= 0] += sum(maps[name] for name in ("l1", "giou", "diou") if name in maps)
     if config.bdr.enabled:
         assert outputs.distances is not None and batch.distances is not None
         # Beyond a position or two a boundary is lost: by how much makes no difference.

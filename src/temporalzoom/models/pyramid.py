@@ -1,0 +1,164 @@
+"""What the field's pyramid detectors share: levels of halving resolution, points on them, convolutional heads.
+
+ActionFormer, TriDet and TemporalMaxer differ in how a level is made from the one before and in how boundaries are read
+from it. Level l has the tokens at positions 0, 2^l, 2 * 2^l, ...; a sequence of any length, even 1, gives all levels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from temporalzoom.models.inputs import Projection
+from temporalzoom.models.outputs import Outputs, Points
+
+UNLIMITED = 1e4  # offsets of the coarsest level, as in the published settings
+
+
+@dataclass
+class Level:
+    """tokens: (B, T / stride, D), zero in the padding; mask: (B, T / stride)."""
+
+    tokens: Tensor
+    mask: Tensor
+    stride: int = 1
+
+
+def halved(mask: Tensor) -> Tensor:
+    """The mask of the next level. (B, T) -> (B, ceil(T / 2))."""
+    return mask[:, ::2]
+
+
+def max_pooled(level: Level) -> Tensor:
+    """The highest of three neighbouring tokens at every second position: (B, T, D) -> (B, ceil(T / 2), D).
+
+    Padding never wins: the published codes let its zeros compete.
+    """
+    tokens = level.tokens.masked_fill(~level.mask.unsqueeze(-1), float("-inf"))
+    pooled = F.max_pool1d(tokens.transpose(1, 2), 3, stride=2, padding=1).transpose(1, 2)
+    return pooled.masked_fill(~halved(level.mask).unsqueeze(-1), 0.0)
+
+
+def pyramid_points(levels: list[Level], finest: float) -> Points:
+    """Where the tokens of all levels stand, and which offsets each level answers for: the first up to `finest`."""
+    columns: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
+    for number, level in enumerate(levels):
+        places = torch.arange(level.mask.shape[1], dtype=torch.float32, device=level.mask.device)
+        shortest = 0.0 if number == 0 else finest * 2 ** (number - 1)
+        longest = UNLIMITED if number == len(levels) - 1 else finest * 2**number
+        limits = (torch.full_like(places, value) for value in (level.stride, shortest, longest))
+        columns.append((places * level.stride, *limits))  # type: ignore[arg-type]
+    positions, strides, shortest_, longest_ = (torch.cat(column) for column in zip(*columns, strict=True))
+    return Points(positions, strides, shortest_, longest_, torch.cat([level.mask for level in levels], 1))
+
+
+class ConvolutionHead(nn.Module):
+    """`layers` convolutions of size 3, shared by all levels; layer norm and ReLU between them.
+
+    (B, T, D) -> (B, T, outputs), zero in the padding.
+    """
+
+    def __init__(self, width: int, outputs: int, layers: int, bias: float = 0.0) -> None:
+        super().__init__()
+        self.hidden = nn.ModuleList(nn.Conv1d(width, width, 3, padding=1, bias=False) for _ in range(layers - 1))
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers - 1))
+        self.last = nn.Conv1d(width, outputs, 3, padding=1)
+        nn.init.constant_(self.last.bias, bias)  # type: ignore[arg-type]
+
+    def forward(self, level: Level) -> Tensor:
+        tokens, valid = level.tokens, level.mask.unsqueeze(-1)
+        for convolution, norm in zip(self.hidden, self.norms, strict=True):
+            tokens = F.relu(norm(convolution(tokens.transpose(1, 2)).transpose(1, 2))) * valid
+        return self.last(tokens.transpose(1, 2)).transpose(1, 2) * valid
+
+
+def class_head(width: int, classes: int, layers: int, prior: float = 0.01) -> ConvolutionHead:
+    """Logits that start at the prior: instances are rare."""
+    return ConvolutionHead(width, classes, layers, -math.log((1 - prior) / prior))
+
+
+class OffsetHead(nn.Module):
+    """Distances to start and end, in strides of the level, each level with its own scale. Level -> (B, T, 2)."""
+
+    def __init__(self, width: int, levels: int, layers: int) -> None:
+        super().__init__()
+        self.convolutions = ConvolutionHead(width, 2, layers)
+        self.scales = nn.Parameter(torch.ones(levels))
+
+    def forward(self, level: Level, number: int) -> Tensor:
+        return F.relu(self.convolutions(level) * self.scales[number])
+
+
+class ResidualScale(nn.Module):
+    """A residual branch that starts almost silent and, in training, is dropped for whole sequences at random.
+
+    Without a drop rate the branch stays as it is, as in the published codes. (B, T, D) -> (B, T, D).
+    """
+
+    def __init__(self, width: int, drop: float) -> None:
+        super().__init__()
+        self.drop = drop
+        self.scale = nn.Parameter(torch.full((width,), 1e-4)) if drop > 0 else None
+
+    def forward(self, branch: Tensor) -> Tensor:
+        if self.scale is None:
+            return branch
+        branch = branch * self.scale
+        if not self.training:
+            return branch
+        kept = torch.rand(len(branch), 1, 1, device=branch.device) >= self.drop
+        return branch * kept / (1 - self.drop)
+
+
+class PyramidDetector(nn.Module):
+    """Embedding, levels, heads. A detector says how levels are made (`build_levels`) and read (`read_level`)."""
+
+    def __init__(
+        self,
+        input_width: int,
+        classes: int,
+        *,
+        width: int = 512,
+        levels: int = 6,
+        finest: float = 4.0,
+        head_layers: int = 3,
+        standardize: bool = False,
+        stem: Sequence[int] = (),
+    ) -> None:
+        super().__init__()
+        self.width, self.levels, self.finest = width, levels, finest
+        self.embedding = Projection(input_width, width, standardize=standardize, stem=stem, activation=F.relu)
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(levels))
+        self.class_head = class_head(width, classes, head_layers)
+
+    receptive_field = None  # windows of a long sequence overlap by a share of their length
+
+    def build_levels(self, level: Level) -> list[Level]:
+        """The embedded sequence -> all levels, the finest first."""
+        raise NotImplementedError
+
+    def read_offsets(self, level: Level, number: int) -> Tensor:
+        """(B, T / stride, 2), or (B, T / stride, C, 2) where they depend on the class; in strides of the level."""
+        raise NotImplementedError
+
+    def features(self, features: Tensor, mask: Tensor) -> list[Level]:
+        """features: (B, T, F), mask: (B, T) -> the levels that the heads see."""
+        levels = self.build_levels(Level(self.embedding(features, mask), mask))
+        for level, norm in zip(levels, self.norms, strict=True):
+            level.tokens = norm(level.tokens) * level.mask.unsqueeze(-1)
+        return levels
+
+    def detect(self, levels: list[Level]) -> Outputs:
+        """What the heads say at all points of all levels, in grid units."""
+        offsets = [self.read_offsets(level, number) * level.stride for number, level in enumerate(levels)]
+        logits = [self.class_head(level) for level in levels]
+        return Outputs(torch.cat(logits, 1), torch.cat(offsets, 1), points=pyramid_points(levels, self.finest))
+
+    def forward(self, features: Tensor, mask: Tensor) -> Outputs:
+        """features: (B, T, F), mask: (B, T) -> Outputs with one row per point."""
+        return self.detect(self.features(features, mask))

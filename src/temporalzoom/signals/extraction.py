@@ -1,0 +1,217 @@
+"""From video files to feature files: one video in memory, or many in parallel that can be stopped and continued."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+
+from temporalzoom.atomic import replacing
+from temporalzoom.errors import InputError
+from temporalzoom.signals.backbones import Backbone, backbone
+from temporalzoom.signals.decoding import Frames, clock_frames, probe
+from temporalzoom.signals.feature_files import feature_length, write_features
+from temporalzoom.timegrid import TimeGrid
+
+Floats = NDArray[np.float32]
+VIDEO_SUFFIXES = frozenset(
+    ".3gp .avi .flv .m2ts .m4v .mkv .mov .mp4 .mpeg .mpg .mts .ogv .ts .webm .wmv .gif .mxf .vob".split()
+)
+PACKAGES = ("temporalzoom", "numpy", "av", "torch")
+
+
+@dataclass(frozen=True)
+class ExtractionSettings:
+    """What decides the features of a video. fps: None for the rate of each video; stride, window: in frames."""
+
+    backbone: str
+    stride: int
+    window: int
+    fps: float | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ExtractionSummary:
+    """Names of the videos extracted now and of those that were there already; why others failed, by path."""
+
+    extracted: tuple[str, ...]
+    skipped: tuple[str, ...]
+    failed: dict[str, str]
+
+
+def video_features(
+    path: str | Path,
+    backbone: Backbone,
+    stride: int | None = None,
+    window: int | None = None,
+    fps: float | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> tuple[Floats, TimeGrid, float]:
+    """Features (T, D) of a video, their grid, and the video's duration in seconds.
+
+    The video is resampled onto a constant clock of `fps` (its own average rate), so that the grid's seconds are those
+    of the video whatever its frame rate does. The windows are those of `Framing`: only full ones, and a video shorter
+    than one repeats its last frame. progress: told how many frames each batch had.
+    """
+    check_settings(stride, window, fps)
+    stride, window = stride or backbone.stride, window or backbone.window
+    rate = probe(path).fps if fps is None else fps
+    end = 0.0
+
+    def batches() -> Iterator[Frames]:
+        nonlocal end
+        for batch in clock_frames(path, rate, backbone.frame_size):
+            end = batch.end or end
+            yield batch.images
+            if progress is not None:
+                progress(len(batch.images))
+
+    rows = list(backbone.stream(batches(), window, stride))
+    return np.concatenate(rows).astype(np.float32, copy=False), TimeGrid(stride, window, rate), end
+
+
+def extract_features(
+    paths: Sequence[str | Path],
+    out: str | Path,
+    backbone: str = "motion",
+    stride: int | None = None,
+    window: int | None = None,
+    fps: float | None = None,
+    workers: int = 1,
+    console: Console | None = None,
+    options: dict[str, Any] | None = None,
+) -> ExtractionSummary:
+    """Features of many videos (files, or folders of them) into `out`: NAME.npy and NAME.json each.
+
+    What is finished is skipped; what other settings made is an error. A video that cannot be read is reported in the
+    summary, the others go on. With several workers each is a process with one thread for torch.
+    """
+    from temporalzoom.signals.extraction_worker import run_extraction
+
+    if workers < 1:
+        raise InputError(f"workers must be at least one, got {workers}")
+    videos, out = find_videos(paths), Path(out)
+    settings = resolved_settings(backbone, stride, window, fps, options or {})
+    pending = [path for path in videos if not is_finished(path, out, settings)]
+    skipped = tuple(path.stem for path in videos if path not in pending)
+    failed = run_extraction(pending, out, settings, workers, console or Console(stderr=True))
+    extracted = tuple(path.stem for path in pending if str(path) not in failed)
+    return ExtractionSummary(extracted, skipped, failed)
+
+
+def find_videos(paths: Sequence[str | Path]) -> list[Path]:
+    """Video files, in order; a folder stands for all videos in it and below. Two of one name raise InputError."""
+    found: dict[Path, Path] = {}
+    for path in map(Path, paths):
+        if path.is_dir():
+            below = sorted(p for p in path.rglob("*") if p.suffix.lower() in VIDEO_SUFFIXES and p.is_file())
+            visible = [p for p in below if not any(part.startswith(".") for part in p.relative_to(path).parts)]
+            if not visible:
+                raise InputError(f"{path}: no video in this folder; known are {', '.join(sorted(VIDEO_SUFFIXES))}")
+        elif path.is_file():
+            visible = [path]
+        else:
+            raise InputError(f"{path}: no such file or folder")
+        for video in visible:
+            found.setdefault(video.resolve(), video)
+    by_name: dict[str, Path] = {}
+    for video in found.values():
+        if video.stem in by_name:
+            raise InputError(f"two videos are called {video.stem!r}: {by_name[video.stem]} and {video}")
+        by_name[video.stem] = video
+    return list(found.values())
+
+
+def resolved_settings(
+    name: str, stride: int | None, window: int | None, fps: float | None, options: dict[str, Any]
+) -> ExtractionSettings:
+    """Settings with the backbone's own values where none are given; builds it, so that what is wrong shows at once."""
+    check_settings(stride, window, fps)
+    built = backbone(name, **options)
+    return ExtractionSettings(name, stride or built.stride, window or built.window, fps, built.options)
+
+
+def check_settings(stride: int | None, window: int | None, fps: float | None) -> None:
+    for key, value in (("stride", stride), ("window", window)):
+        if value is not None and value < 1:
+            raise InputError(f"{key} must be at least one frame, got {value}")
+    if fps is not None and not (math.isfinite(fps) and fps > 0):
+        raise InputError(f"fps must be a positive number, got {fps}")
+
+
+def is_finished(video: Path, out: Path, settings: ExtractionSettings) -> bool:
+    """Whether `out` holds the features of this video. Those of other settings, or of unknown ones, raise InputError."""
+    array, description = output_files(video, out)
+    if not array.is_file():
+        return False  # the description is written first: alone it says nothing
+    try:
+        stored = json.loads(description.read_text(encoding="utf-8"))
+        wanted = _compared(video, settings)
+        differing = [key for key in wanted if stored.get(key) != wanted[key]]
+        length = stored["length"]
+    except OSError:
+        raise InputError(
+            f"{array}: exists, but {description.name} does not say how it was made; move it away"
+        ) from None
+    except (ValueError, KeyError, AttributeError) as error:
+        raise InputError(f"{description}: not a description of features: {error}") from error
+    if differing:
+        key = differing[0]
+        raise InputError(
+            f"{array}: was made with {key} {_shown(stored.get(key))}, not {_shown(wanted[key])}; "
+            "choose another folder, or delete it"
+        )
+    return feature_length(array) == length
+
+
+def extract_one(
+    video: Path, out: Path, settings: ExtractionSettings, built: Backbone, progress: Callable[[int], None] | None
+) -> None:
+    """Write the features of one video and their description. The array comes last: where it is, all is."""
+    features, grid, duration = video_features(video, built, settings.stride, settings.window, settings.fps, progress)
+    array, description = output_files(video, out)
+    told = _compared(video, settings) | {
+        "fps": grid.fps,
+        "duration": duration,
+        "length": len(features),
+        "width": features.shape[1],
+        "versions": _versions(),
+    }
+    with replacing(description) as file:
+        json.dump(told, file, indent=1)
+        file.write("\n")
+    write_features(array, features)
+
+
+def output_files(video: Path, out: Path) -> tuple[Path, Path]:
+    return out / f"{video.stem}.npy", out / f"{video.stem}.json"
+
+
+def _compared(video: Path, settings: ExtractionSettings) -> dict[str, Any]:
+    """What must agree for features to count as those of this video with these settings, as JSON gives it back."""
+    values = asdict(settings)
+    values["requested_fps"] = values.pop("fps")
+    return json.loads(json.dumps({"video": video.name, "bytes": video.stat().st_size} | values))
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value)
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

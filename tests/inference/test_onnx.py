@@ -1,0 +1,213 @@
+"""Exported models: the same numbers as PyTorch at every length, the same segments, errors that say what is wrong."""
+
+import sys
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from temporalzoom.config import InferenceConfig, load_config
+from temporalzoom.datasets.zoombench import make_zoombench
+from temporalzoom.errors import InputError
+from temporalzoom.inference import onnx_export
+from temporalzoom.inference.localizer import Localizer
+from temporalzoom.inference.onnx_export import hold, save_onnx
+from temporalzoom.inference.onnx_network import OnnxDescription, OnnxNetwork, compare_networks
+from temporalzoom.models import build_model
+from temporalzoom.models import depth as models_depth
+from temporalzoom.signals.framing import Framing
+from temporalzoom.timegrid import TimeGrid
+from temporalzoom.training import train
+
+WIDTH = 6
+TINY = """
+data.zoombench.sequences=3 data.zoombench.length=80 data.zoombench.dimension=8 data.zoombench.classes=2
+data.zoombench.longest=3 model.width=16 model.heads=2 model.window=4 inference.threshold=0.009
+training.steps=2 training.batch_size=2 training.length=50 training.warmup_steps=0 training.learning_rate=0.003
+""".split()
+SYSTEMS = {
+    "uniform": dict(name="uniform-2"),
+    "uniform, no BDR": dict(name="uniform-1", distance_channels=None, standardize=True),
+    "uniform, global, raw": dict(name="uniform-1", window=None, stem=(2, 3)),
+    "residual": dict(name="tzn", combine="residual", zoom=24),
+    "residual, packed, budget": dict(name="tzn", combine="residual", zoom=0, deep_window=5, budget=0.3),
+    "logits, no BDR": dict(
+        name="tzn", combine="logits", distance_channels=None, normalize_logits=True, hysteresis="deadzone"
+    ),
+    "features, no gates": dict(name="tzn", combine="features", depth=False, uncertainty=False, pruning=False),
+    "layers": dict(name="tzn", combine="layers", zoom=3, tau_min=0.4),
+    "layers, packed": dict(name="tzn", combine="layers", zoom=0, hysteresis="none"),
+}
+
+
+def described(name: str = "tzn") -> OnnxDescription:
+    return OnnxDescription(name, ("a", "b", "c"), TimeGrid(4, 8, 25), InferenceConfig(), WIDTH)
+
+
+def tiny_model(name: str, **options: object) -> torch.nn.Module:
+    """Random weights, all of them large enough to matter; about half the positions go deep."""
+    torch.manual_seed(0)
+    small = dict(width=16, heads=2, window=4, distance_channels=2)
+    if name == "tzn":
+        small |= dict(shallow_layers=1, deep_layers=2)
+    model = build_model(name, WIDTH, 3, **(small | options)).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(0.1 * torch.randn_like(weight))
+        if getattr(model, "depth", None) is not None:
+            model.depth[-1].weight.mul_(4)
+            logits = model(torch.randn(1, 200, WIDTH), torch.ones(1, 200, dtype=torch.bool)).depth.logits
+            model.depth[-1].bias.sub_(logits.median())
+    return model
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_an_exported_model_says_the_same_at_every_length(system, tmp_path):
+    model = tiny_model(**SYSTEMS[system])
+    save_onnx(model, described(), tmp_path / "m.onnx", lengths=(9,), repeats=1)
+    network = OnnxNetwork(tmp_path / "m.onnx")
+    lengths = (1, 2, 3, 4, 31, 32, 33, 63, 64, 65, 100)  # attention works in blocks of 32
+    random = torch.Generator().manual_seed(1)
+    compared = compare_networks(
+        model, network, lambda length: torch.randn(1, length, WIDTH, generator=random), lengths, repeats=1
+    )
+    assert compared.difference <= 1e-4
+    if compared.active is not None and "no gates" not in system:
+        assert 0.05 < compared.active < 0.95  # there was something to decide
+
+
+def test_positions_that_are_not_active_cost_nothing(tmp_path):
+    """The deep layers see as many rows as there are active positions: the product of their first layer tells."""
+    model = tiny_model("tzn")
+    save_onnx(model, described(), tmp_path / "m.onnx", lengths=(9,), repeats=1)
+    graph = onnx.load(tmp_path / "m.onnx")
+    deep = next(n for n in graph.graph.node if "model.deep.0.look.query.weight" in n.input)
+    graph.graph.output.append(onnx.helper.make_empty_tensor_value_info(deep.output[0]))
+    onnx.save(graph, tmp_path / "watched.onnx")
+    network = OnnxNetwork(tmp_path / "watched.onnx")
+    features = np.random.default_rng(0).normal(size=(1, 100, WIDTH)).astype(np.float32)
+    active, rows = network.session.run(["active", deep.output[0]], {"features": features})
+    assert 5 < active.sum() < 95 and rows.shape == (active.sum(), 16)
+
+
+@given(st.lists(st.sampled_from([0.0, 0.02, 0.04, 0.05, 0.1, 0.3, 0.34, 0.5]), min_size=1, max_size=70), st.booleans())
+def test_hysteresis_by_doubling_is_the_loop(values, smooth):
+    tau = torch.tensor(values).cumsum(0).div(len(values)) if smooth else torch.tensor(values)
+    assert torch.equal(hold(tau, 0.05), models_depth.hold(tau[None], 0.05)[0])
+
+
+def test_a_file_tells_what_it_needs(tmp_path):
+    told = OnnxDescription(
+        "uniform-2", ("a", "b, c", "ü"), TimeGrid(4, 8.5, 29.97), InferenceConfig(sigma=0.3, voting=0.7), WIDTH,
+        framing=Framing(8, 4), fills_gaps=True,
+    )  # fmt: skip
+    model = tiny_model("uniform-2")
+    written, _ = save_onnx(model, told, tmp_path / "m.onnx", lengths=(9,), repeats=1)
+    network = OnnxNetwork(tmp_path / "m.onnx")
+    assert network.description == written
+    assert {k: v for k, v in vars(written).items() if k not in ("receptive_field", "version")} == {
+        k: v for k, v in vars(told).items() if k not in ("receptive_field", "version")
+    }
+    assert network.receptive_field == model.receptive_field and written.version
+    localizer = Localizer.load(tmp_path / "m.onnx")
+    assert (localizer.classes, localizer.grid, localizer.framing) == (told.classes, told.grid, told.framing)
+    assert localizer.fills_gaps and localizer.options == told.inference and localizer.input_width == WIDTH
+
+
+@pytest.fixture(scope="module")
+def split():
+    return make_zoombench(load_config(None, TINY).data.zoombench)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, split):
+    folder = tmp_path_factory.mktemp("run")
+    train(load_config(None, [*TINY, "model.name=tzn-1"]), split, folder, console=Console(quiet=True))
+    return folder
+
+
+def test_the_command_writes_a_file_that_localizes_like_the_run(run, split, tmp_path, tzoom):
+    code, printed, error = tzoom("export", "--model", run, "--out", tmp_path / "new" / "m.onnx", "--budget", 0.4)
+    assert code == 0, error
+    assert "tzn-1, features (1, T, 8)" in printed and "gating kept" in printed and "largest difference" in printed
+    ours, theirs = Localizer.load(run, budget=0.4), Localizer.load(tmp_path / "new" / "m.onnx")
+    for options in (ours.options, ours.options.model_copy(update={"max_length": 50})):  # whole, and in windows
+        ours.options = theirs.options = options
+        for sample in split.samples:
+            wanted, found = ours(sample.features), theirs(sample.features)
+            assert len(found) > 3 and list(found.labels) == list(wanted.labels)
+            for column in ("starts", "ends", "scores"):
+                np.testing.assert_allclose(getattr(found, column), getattr(wanted, column), rtol=1e-4, atol=1e-4)
+    with pytest.raises(InputError, match=r"export it again with --budget 0\.1"):
+        Localizer.load(tmp_path / "new" / "m.onnx", budget=0.1)
+
+
+def test_what_differs_is_not_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx_export, "look", lambda module, tokens, around: module.output(tokens))
+    (tmp_path / "m.onnx").write_text("before")
+    with pytest.raises(InputError, match=r"m\.onnx: not written: it would differ from tzn by .* more than 0\.0001"):
+        save_onnx(tiny_model("tzn"), described(), tmp_path / "m.onnx", lengths=(40,), repeats=1)
+    assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"] and (tmp_path / "m.onnx").read_text() == "before"
+
+
+@pytest.mark.parametrize("name", ["actionformer", "tridet", "temporalmaxer", "bmn"])
+def test_models_that_cannot_be_exported_are_named(name, tmp_path):
+    model = build_model(name, WIDTH, 3, width=16, heads=2)
+    with pytest.raises(InputError, match=f"{name} cannot be exported; uniform-N and tzn"):
+        save_onnx(model, described(name), tmp_path / "m.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_errors_are_one_line(run, tmp_path, tzoom, monkeypatch):
+    def fails(*arguments: object) -> str:
+        code, _, error = tzoom("export", *arguments)
+        assert code == 2 and error.count("\n") == 1
+        return error
+
+    out = tmp_path / "m.onnx"
+    assert "holds no checkpoint" in fails("--model", tmp_path, "--out", out)
+    assert "no such run" in fails("--model", tmp_path / "nowhere", "--out", out)
+    assert "--format: onnx is the only one, got 'tflite'" in fails("--model", run, "--out", out, "--format", "tflite")
+    assert "m.bin: the name must end in .onnx" in fails("--model", run, "--out", tmp_path / "m.bin")
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    assert 'pip install "temporalzoom[onnx]"' in fails("--model", run, "--out", out)
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_that_cannot_be_loaded(tmp_path, monkeypatch):
+    file = tmp_path / "m.onnx"
+    with pytest.raises(InputError, match=r"m\.onnx: no such file"):
+        Localizer.load(file)
+    save_onnx(tiny_model("uniform-1"), described("uniform-1"), file, lengths=(9,), repeats=1)
+    whole = file.read_bytes()
+    for damaged in (b"", b"not a graph", whole[: len(whole) // 2]):
+        file.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"m\.onnx: "):
+            Localizer.load(file)
+    graph = onnx.load_model_from_string(whole)
+    for properties, message in (
+        ({}, "not written by 'tzoom export'"),
+        ({"temporalzoom.format": "2"}, "format 2 is not supported"),
+        ({"temporalzoom.format": "1", "temporalzoom.classes": "["}, "metadata cannot be read"),
+    ):
+        del graph.metadata_props[:]
+        onnx.helper.set_model_props(graph, properties)
+        onnx.save(graph, file)
+        with pytest.raises(InputError, match=message):
+            Localizer.load(file)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(InputError, match=r'm\.onnx: running it needs onnxruntime: pip install "temporalzoom\[onnx\]"'):
+        Localizer.load(file)
+
+
+def test_padding_is_refused(tmp_path):
+    save_onnx(tiny_model("uniform-1"), described("uniform-1"), tmp_path / "m.onnx", lengths=(9,), repeats=1)
+    network, mask = OnnxNetwork(tmp_path / "m.onnx"), torch.ones(1, 5, dtype=torch.bool)
+    with pytest.raises(ValueError, match="one sequence without padding"):
+        network(torch.zeros(1, 5, WIDTH), mask & (torch.arange(5) < 3))
+    with pytest.raises(ValueError, match="one sequence without padding"):
+        network(torch.zeros(2, 5, WIDTH), mask.expand(2, 5))
