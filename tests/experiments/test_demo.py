@@ -1,6 +1,7 @@
 """The demo, made small: what it writes, and that its page shows what it promises."""
 
 import json
+from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -9,9 +10,10 @@ from rich.console import Console
 
 from temporalzoom.config import load_config
 from temporalzoom.datasets.zoombench import make_zoombench
-from temporalzoom.experiments import demo, demo_report
+from temporalzoom.experiments import demo, demo_report, video_demo
 from temporalzoom.experiments.evaluation import evaluate_split
 from temporalzoom.inference.localizer import Localizer
+from temporalzoom.signals.decoding import probe
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SMALLER = (
@@ -31,6 +33,8 @@ def out(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "RECIPE", SMALLER)
+        patch.setattr(video_demo, "run_video_act", partial(video_demo.run_video_act, clips=3, steps=3))
+        patch.setattr(video_demo, "SIZE", 32)
         demo.run_demo(folder, seed=1, console=Console(quiet=True))
     return folder
 
@@ -46,6 +50,17 @@ def test_results_hold_every_system_and_threshold(out):
         assert scores["flops"] == sum(scores["flops_by_part"].values()) > 0
         assert scores["latency_ms"] > 0 and scores["parameters"] > 1000
     assert set(results["refinement"]) == {"none", "snap", "newton", "fuse"}
+
+
+def test_the_last_act_leaves_files_that_the_report_links(out):
+    act = json.loads((out / "results.json").read_text())["video"]
+    assert act["clips"] == 3 and set(act["mAP"]) == {"0.3", "0.5", "0.7"}
+    page = (out / "report.html").read_text()
+    stem = Path(act["clip"]).stem
+    for name in (f"{stem}.json", f"{stem}.csv", f"{stem}.vtt", f"{stem}-preview.mp4"):
+        assert (out / "video" / name).stat().st_size > 0 and f'href="video/{name}"' in page
+    assert f'src="video/{stem}-preview.mp4"' in page
+    assert probe(out / "video" / f"{stem}-preview.mp4").duration == pytest.approx(20.0, abs=0.1)
 
 
 def test_the_report_is_one_file_that_shows_everything(out):

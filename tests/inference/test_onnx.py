@@ -1,6 +1,10 @@
 """Exported models: the same numbers as PyTorch at every length, the same segments, errors that say what is wrong."""
 
+import json
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -19,11 +23,13 @@ from temporalzoom.inference.onnx_export import hold, save_onnx
 from temporalzoom.inference.onnx_network import OnnxDescription, OnnxNetwork, compare_networks
 from temporalzoom.models import build_model
 from temporalzoom.models import depth as models_depth
+from temporalzoom.signals.extraction import ExtractionSettings
 from temporalzoom.signals.framing import Framing
 from temporalzoom.timegrid import TimeGrid
 from temporalzoom.training import train
 
 WIDTH = 6
+LENGTHS = (1, 2, 3, 4, 31, 32, 33, 63, 64, 65, 100)  # attention works in blocks of 32
 TINY = """
 data.zoombench.sequences=3 data.zoombench.length=80 data.zoombench.dimension=8 data.zoombench.classes=2
 data.zoombench.longest=3 model.width=16 model.heads=2 model.window=4 inference.threshold=0.009
@@ -33,15 +39,20 @@ SYSTEMS = {
     "uniform": dict(name="uniform-2"),
     "uniform, no BDR": dict(name="uniform-1", distance_channels=None, standardize=True),
     "uniform, global, raw": dict(name="uniform-1", window=None, stem=(2, 3)),
-    "residual": dict(name="tzn", combine="residual", zoom=24),
     "residual, packed, budget": dict(name="tzn", combine="residual", zoom=0, deep_window=5, budget=0.3),
     "logits, no BDR": dict(
         name="tzn", combine="logits", distance_channels=None, normalize_logits=True, hysteresis="deadzone"
     ),
     "features, no gates": dict(name="tzn", combine="features", depth=False, uncertainty=False, pruning=False),
-    "layers": dict(name="tzn", combine="layers", zoom=3, tau_min=0.4),
+    "layers": dict(name="tzn", combine="layers", zoom=3, tau_min=0.4, hysteresis="none"),
     "layers, packed": dict(name="tzn", combine="layers", zoom=0, hysteresis="none"),
 }
+
+
+@pytest.fixture(autouse=True)
+def short_sequences(monkeypatch):
+    """A hysteresis for 128 positions: a smaller graph, exported sooner."""
+    monkeypatch.setattr(onnx_export, "DOUBLINGS", 7)
 
 
 def described(name: str = "tzn") -> OnnxDescription:
@@ -67,14 +78,7 @@ def tiny_model(name: str, **options: object) -> torch.nn.Module:
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_an_exported_model_says_the_same_at_every_length(system, tmp_path):
-    model = tiny_model(**SYSTEMS[system])
-    save_onnx(model, described(), tmp_path / "m.onnx", lengths=(9,), repeats=1)
-    network = OnnxNetwork(tmp_path / "m.onnx")
-    lengths = (1, 2, 3, 4, 31, 32, 33, 63, 64, 65, 100)  # attention works in blocks of 32
-    random = torch.Generator().manual_seed(1)
-    compared = compare_networks(
-        model, network, lambda length: torch.randn(1, length, WIDTH, generator=random), lengths, repeats=1
-    )
+    _, compared = save_onnx(tiny_model(**SYSTEMS[system]), described(), tmp_path / "m.onnx", LENGTHS, repeats=1)
     assert compared.difference <= 1e-4
     if compared.active is not None and "no gates" not in system:
         assert 0.05 < compared.active < 0.95  # there was something to decide
@@ -82,8 +86,8 @@ def test_an_exported_model_says_the_same_at_every_length(system, tmp_path):
 
 def test_positions_that_are_not_active_cost_nothing(tmp_path):
     """The deep layers see as many rows as there are active positions: the product of their first layer tells."""
-    model = tiny_model("tzn")
-    save_onnx(model, described(), tmp_path / "m.onnx", lengths=(9,), repeats=1)
+    _, compared = save_onnx(tiny_model("tzn"), described(), tmp_path / "m.onnx", LENGTHS, repeats=1)
+    assert compared.difference <= 1e-4
     graph = onnx.load(tmp_path / "m.onnx")
     deep = next(n for n in graph.graph.node if "model.deep.0.look.query.weight" in n.input)
     graph.graph.output.append(onnx.helper.make_empty_tensor_value_info(deep.output[0]))
@@ -103,7 +107,8 @@ def test_hysteresis_by_doubling_is_the_loop(values, smooth):
 def test_a_file_tells_what_it_needs(tmp_path):
     told = OnnxDescription(
         "uniform-2", ("a", "b, c", "ü"), TimeGrid(4, 8.5, 29.97), InferenceConfig(sigma=0.3, voting=0.7), WIDTH,
-        framing=Framing(8, 4), fills_gaps=True,
+        framing=Framing(8, 4), fills_gaps=True, resize=100,
+        origin=ExtractionSettings("motion", 4, 8, 25.0, {"grid": "2"}),
     )  # fmt: skip
     model = tiny_model("uniform-2")
     written, _ = save_onnx(model, told, tmp_path / "m.onnx", lengths=(9,), repeats=1)
@@ -115,6 +120,7 @@ def test_a_file_tells_what_it_needs(tmp_path):
     assert network.receptive_field == model.receptive_field and written.version
     localizer = Localizer.load(tmp_path / "m.onnx")
     assert (localizer.classes, localizer.grid, localizer.framing) == (told.classes, told.grid, told.framing)
+    assert (localizer.resize, localizer.origin) == (told.resize, told.origin)
     assert localizer.fills_gaps and localizer.options == told.inference and localizer.input_width == WIDTH
 
 
@@ -130,7 +136,8 @@ def run(tmp_path_factory, split):
     return folder
 
 
-def test_the_command_writes_a_file_that_localizes_like_the_run(run, split, tmp_path, tzoom):
+def test_the_command_writes_a_file_that_localizes_like_the_run(run, split, tmp_path, tzoom, monkeypatch):
+    monkeypatch.setattr(onnx_export, "DOUBLINGS", 10)  # enough for the 700 positions of the comparison
     code, printed, error = tzoom("export", "--model", run, "--out", tmp_path / "new" / "m.onnx", "--budget", 0.4)
     assert code == 0, error
     assert "tzn-1, features (1, T, 8)" in printed and "gating kept" in printed and "largest difference" in printed
@@ -146,11 +153,33 @@ def test_the_command_writes_a_file_that_localizes_like_the_run(run, split, tmp_p
         Localizer.load(tmp_path / "new" / "m.onnx", budget=0.1)
 
 
+def test_two_networks_are_compared_output_by_output():
+    model = tiny_model("tzn", hysteresis="none")
+
+    def compare(change) -> float:
+        def other(features, mask):
+            outputs = model(features, mask)
+            change(outputs)
+            return outputs
+
+        return compare_networks(model, other, lambda length: torch.ones(1, length, WIDTH), (3, 8), 1).difference
+
+    assert compare(lambda outputs: None) == 0
+    assert compare(lambda outputs: outputs.logits[0, -1].mul_(1.25)) == pytest.approx(0.25)
+    assert compare(lambda outputs: outputs.offsets.mul_(1.5)) == pytest.approx(0.5)
+    assert compare(lambda outputs: outputs.distances.fill_(float("nan"))) > 1e6
+    assert compare(lambda outputs: outputs.depth.tau[0, 0].add_(0.5)) == pytest.approx(0.5)
+    with pytest.raises(ValueError, match="logits"):
+        compare(lambda outputs: setattr(outputs, "logits", outputs.logits[:, :2]))
+
+
 def test_what_differs_is_not_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(onnx_export, "look", lambda module, tokens, around: module.output(tokens))
+    monkeypatch.setattr(onnx_export, "attention", lambda module, tokens, layout: module.output(tokens))
     (tmp_path / "m.onnx").write_text("before")
-    with pytest.raises(InputError, match=r"m\.onnx: not written: it would differ from tzn by .* more than 0\.0001"):
-        save_onnx(tiny_model("tzn"), described(), tmp_path / "m.onnx", lengths=(40,), repeats=1)
+    with pytest.raises(
+        InputError, match=r"m\.onnx: not written: it would differ from uniform-1 by .* more than 0\.0001"
+    ):
+        save_onnx(tiny_model("uniform-1"), described("uniform-1"), tmp_path / "m.onnx", lengths=(40,), repeats=1)
     assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"] and (tmp_path / "m.onnx").read_text() == "before"
 
 
@@ -178,12 +207,18 @@ def test_errors_are_one_line(run, tmp_path, tzoom, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_files_that_cannot_be_loaded(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def small_file(tmp_path_factory):
+    file = tmp_path_factory.mktemp("small") / "m.onnx"
+    save_onnx(tiny_model("uniform-1"), described("uniform-1"), file, lengths=(9,), repeats=1)
+    return file
+
+
+def test_files_that_cannot_be_loaded(small_file, tmp_path, monkeypatch):
     file = tmp_path / "m.onnx"
     with pytest.raises(InputError, match=r"m\.onnx: no such file"):
         Localizer.load(file)
-    save_onnx(tiny_model("uniform-1"), described("uniform-1"), file, lengths=(9,), repeats=1)
-    whole = file.read_bytes()
+    whole = small_file.read_bytes()
     for damaged in (b"", b"not a graph", whole[: len(whole) // 2]):
         file.write_bytes(damaged)
         with pytest.raises(InputError, match=r"m\.onnx: "):
@@ -204,10 +239,25 @@ def test_files_that_cannot_be_loaded(tmp_path, monkeypatch):
         Localizer.load(file)
 
 
-def test_padding_is_refused(tmp_path):
-    save_onnx(tiny_model("uniform-1"), described("uniform-1"), tmp_path / "m.onnx", lengths=(9,), repeats=1)
-    network, mask = OnnxNetwork(tmp_path / "m.onnx"), torch.ones(1, 5, dtype=torch.bool)
+def test_padding_is_refused(small_file):
+    network, mask = OnnxNetwork(small_file), torch.ones(1, 5, dtype=torch.bool)
     with pytest.raises(ValueError, match="one sequence without padding"):
         network(torch.zeros(1, 5, WIDTH), mask & (torch.arange(5) < 3))
     with pytest.raises(ValueError, match="one sequence without padding"):
         network(torch.zeros(2, 5, WIDTH), mask.expand(2, 5))
+
+
+@pytest.mark.slow
+def test_the_benchmark_prints_what_it_writes(tmp_path):
+    repository = Path(__file__).resolve().parents[2]
+    options = "--length 40 --width 16 --input-width 8 --repeats 2 --out speed.json".split()
+    done = subprocess.run(
+        [sys.executable, str(repository / "benchmarks" / "onnx_speed.py"), *options],
+        capture_output=True, text=True, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(repository / "src")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    result = json.loads((tmp_path / "speed.json").read_text())
+    assert list(result["systems"]) == ["uniform-6", "tzn"] and result["systems"]["tzn"]["active"] == pytest.approx(0.15)
+    for name, row in result["systems"].items():
+        assert name in done.stdout and f"{row['ratio'][0]:.3f}" in done.stdout
+        assert row["difference"] <= 1e-4 and 0 < row["ratio"][1] <= row["ratio"][2]

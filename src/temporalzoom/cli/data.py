@@ -43,3 +43,22 @@ def make_zoombench(
     bench = load_config(None, [f"data.zoombench.{knob}" for knob in knobs or ()]).data.zoombench
     config = write_zoombench(out, bench, seed, notes)
     screen.print(f"wrote {out}; train on it with: tzoom train {config}", highlight=False, soft_wrap=True)
+
+
+@data_app.command("make-zoombench-video", epilog="Example: tzoom data make-zoombench-video --out videos/ --clips 48")
+def make_zoombench_video(
+    out: Annotated[Path, typer.Option(help="Folder for clip_*.mp4, annotations.json and config.yaml")],
+    clips: Annotated[int, typer.Option(help="How many; the last quarter is the test subset")] = 48,
+    seconds: Annotated[float, typer.Option(help="Length of a clip")] = 20.0,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    size: Annotated[int, typer.Option(help="Pixels per side")] = 96,
+    fps: Annotated[float, typer.Option(help="Frames per second")] = 25.0,
+) -> None:
+    """Render the embedded video benchmark: short clips whose annotations are exact to the frame."""
+    from temporalzoom.datasets.zoombench_scenes import VideoBench
+    from temporalzoom.datasets.zoombench_video import extract_command, write_zoombench_video
+
+    bench = VideoBench(clips=clips, seconds=seconds, seed=seed, size=size, fps=fps)
+    config = write_zoombench_video(out, bench, notes)
+    for line in (f"wrote {out}; train on it with:", f"  {extract_command(out)}", f"  tzoom train {config}"):
+        screen.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -113,9 +113,14 @@ def evaluate(
         screen.print(table)
 
 
-@app.command(epilog="Example: tzoom localize features/match7.npy --model runs/first --out match7.vtt --top 20")
+@app.command(
+    epilog="Examples: tzoom localize match7.mp4 --model runs/first --out match7.vtt --preview match7-found.mp4   |   "
+    "tzoom localize features/match7.npy --model runs/first --top 20"
+)
 def localize(
-    features: Annotated[list[Path], typer.Argument(help="Feature files (.npy .npz .pt .h5) or folders of them")],
+    recordings: Annotated[
+        list[Path], typer.Argument(help="Videos, feature files (.npy .npz .pt .h5), or folders of them")
+    ],
     model: Annotated[Path, typer.Option(help="Run or checkpoint folder")],
     out: Annotated[Path | None, typer.Option(help="Write here: .json .csv .vtt .srt .eaf .labelstudio.json")] = None,
     budget: Budget = None,
@@ -128,13 +133,18 @@ def localize(
     ] = None,
     window: Annotated[float | None, typer.Option(help="Frames per feature vector, if other than in training")] = None,
     fps: Annotated[float | None, typer.Option(help="Frames per second, if other than in training")] = None,
+    backbone: Annotated[
+        str | None, typer.Option(help="What turns videos into features; default: what did so for training")
+    ] = None,
+    preview: Annotated[
+        Path | None, typer.Option(help="Write a copy of the one video with its segments below it (.mp4 .mkv .mov)")
+    ] = None,
 ) -> None:
-    """Find the actions in feature sequences of any length."""
+    """Find the actions in videos or feature sequences of any length."""
     from temporalzoom.experiments.localization import localize_files
-    from temporalzoom.exports import write_segments
 
-    results = localize_files(
-        features,
+    result = localize_files(
+        recordings,
         model,
         budget=budget,
         threshold=threshold,
@@ -142,14 +152,20 @@ def localize(
         stride=stride,
         window=window,
         fps=fps,
+        backbone=backbone,
+        out=out,
+        preview=preview,
         console=notes,
     )
-    if out is not None:
-        for path in write_segments(out, results, fps=fps):
-            screen.print(f"wrote {path}", highlight=False, soft_wrap=True)
-        return
-    for name, segments in results.items():
-        screen.print(segments.sort("start").table(title=f"{name}: {len(segments)} segments", limit=100))
+    if out is None or str(out) in result.failed:
+        for name, segments in result.segments.items():
+            screen.print(segments.sort("start").table(title=f"{name}: {len(segments)} segments", limit=100))
+    for path in result.written:
+        screen.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
+    for reason in result.failed.values():
+        notes.print(f"failed: {reason}", markup=False, highlight=False, soft_wrap=True)
+    if result.failed:
+        raise typer.Exit(2)
 
 
 @app.command(epilog="Example: tzoom sweep sweep.yaml --out runs/sweep --workers 2")

@@ -162,9 +162,8 @@ def check_origins(features: Mapping[str, Features], told: Callable[[str], Sideca
         difference = disagreement(sidecar, first)
         if difference is not None:
             problems.append(Problem(name, "made differently", difference))
-        shape = sidecar.length, sidecar.width
-        if None not in shape and shape != array.shape:
-            detail = f"{sidecar.file}: says {shape[0]} x {shape[1]}, the features are {len(array)} x {array.shape[1]}"
+        if sidecar.length not in (None, len(array)):
+            detail = f"{sidecar.file}: describes {sidecar.length} positions, the features have {len(array)}"
             problems.append(Problem(name, "other features", detail))
     return problems
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporalzoom.segments import Segments
+from temporalzoom.signals.extraction import ExtractionSettings as ExtractionSettings  # training takes it from here
 from temporalzoom.signals.framing import Framing
 from temporalzoom.timegrid import TimeGrid
 
@@ -44,10 +45,14 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The samples of one subset, and the classes in the order of the model's outputs."""
+    """The samples of one subset, and the classes in the order of the model's outputs.
+
+    origin: how the features of all of them were made from videos; None: unknown, or not from videos.
+    """
 
     samples: tuple[Sample, ...]
     classes: tuple[str, ...]
+    origin: ExtractionSettings | None = None
 
     def truth(self) -> dict[str, Segments]:
         """With the labels that are trained on."""

@@ -14,7 +14,7 @@ from rich.console import Console
 from temporalzoom.config import DataConfig
 from temporalzoom.datasets.activitynet import read_activitynet
 from temporalzoom.datasets.annotations import Annotations, Recording, read_annotations
-from temporalzoom.datasets.check import Features, Problem, load_and_check, raise_on_problems
+from temporalzoom.datasets.check import Features, Problem, check_origins, load_and_check, raise_on_problems
 from temporalzoom.datasets.ego4d_mq import read_ego4d_mq
 from temporalzoom.datasets.epic_kitchens import read_epic_kitchens
 from temporalzoom.datasets.fineaction import read_fineaction
@@ -26,10 +26,11 @@ from temporalzoom.datasets.tug import open_tug
 from temporalzoom.datasets.video_sets import AGNOSTIC, annotation_file, clipped, without_labels
 from temporalzoom.datasets.zoombench import make_zoombench
 from temporalzoom.errors import InputError
-from temporalzoom.signals.feature_store import FeatureStore, open_features
+from temporalzoom.signals.feature_store import FeatureStore, open_features, open_sidecars
 from temporalzoom.signals.framing import Framing
 from temporalzoom.signals.missing import fill_missing
 from temporalzoom.signals.resizing import resize_features
+from temporalzoom.signals.sidecars import Sidecar, common_settings, contradictions
 from temporalzoom.timegrid import TimeGrid
 
 
@@ -130,7 +131,16 @@ def check_source(
     console: Console | None = None,
 ) -> tuple[dict[str, Features], list[Problem]]:
     """Features, or raw signals, by recording, and every problem of every recording."""
-    return load_and_check(annotations, store, row_grid_for(data), classes=classes, console=console)
+    features, problems = load_and_check(annotations, store, row_grid_for(data), classes=classes, console=console)
+    told = sidecars_of(data)
+    return features, problems if told is None else problems + check_origins(features, told)
+
+
+def sidecars_of(data: DataConfig) -> Callable[[str], Sidecar | None] | None:
+    """How the features of a recording were made, where `tzoom extract` left word of it beside them."""
+    if data.source not in READERS or data.features is None or data.raw:
+        return None
+    return open_sidecars(data.features, data.prefix)
 
 
 def chosen_annotations(
@@ -166,10 +176,19 @@ def framing_of(data: DataConfig) -> Framing | None:
 
 
 def grid_for(data: DataConfig) -> Callable[[Recording], TimeGrid]:
-    """The time grid of a recording: stride and window from the configuration, fps from there or from the file."""
-    stride, window = _stride_and_window(data)
+    """The time grid of a recording: what is told beside its features, which the configuration must not contradict; else
+    stride and window from the configuration, fps from there or from the annotation file."""
+    told = sidecars_of(data)
+    if told is None:
+        _stride_and_window(data)  # what is missing there is missing for every recording
 
     def grid(recording: Recording) -> TimeGrid:
+        sidecar = None if told is None else told(recording.name)
+        if sidecar is not None:
+            for key, described, wanted in contradictions(sidecar, stride=data.stride, window=data.window, fps=data.fps):
+                raise InputError(f"{sidecar.file}: {key} is {described:.6g}, data.{key} is {wanted:.6g}; leave it out")
+            return sidecar.grid
+        stride, window = _stride_and_window(data)
         fps = recording.fps if data.fps is None else data.fps
         if fps is None or fps <= 0:
             raise InputError(f"{_place(data)}: {recording.name} has no fps; add it there, or set data.fps")
@@ -193,12 +212,15 @@ def _stride_and_window(data: DataConfig) -> tuple[float, float]:
 def _split(
     data: DataConfig, annotations: Annotations, subset: str, features: dict[str, Features], classes: tuple[str, ...]
 ) -> Split | None:
-    grid, rows, framing = grid_for(data), row_grid_for(data), framing_of(data)
+    grid, rows, framing, told = grid_for(data), row_grid_for(data), framing_of(data), sidecars_of(data)
     samples: list[Sample] = []
+    sidecars: list[Sidecar | None] = []
     for recording in annotations.recordings.values():
         if (recording.subset or "").casefold() == subset.casefold() and recording.name in features:
             array = features[recording.name]
-            duration = recording.duration or rows(recording).duration(len(array))
+            sidecars.append(told(recording.name) if told is not None else None)
+            known = recording.duration or (sidecars[-1] and sidecars[-1].duration)
+            duration = known or rows(recording).duration(len(array))
             final = grid(recording)
             if data.resize is not None:
                 array, final = resize_features(array, final, data.resize)
@@ -206,7 +228,7 @@ def _split(
     if data.class_agnostic:
         samples = [replace(s, segments=without_labels(s.segments), labelled=s.segments) for s in samples]
         classes = (AGNOSTIC,)
-    return Split(tuple(samples), classes) if samples else None
+    return Split(tuple(samples), classes, common_settings(sidecars)) if samples else None
 
 
 def _subset(annotations: Annotations, name: str, data: DataConfig) -> Annotations:

@@ -79,8 +79,9 @@ def demo_config(system: str, seed: int = 0) -> Config:
 
 
 def run_demo(out: Path, seed: int = 0, console: Console | None = None) -> dict[str, Any]:
-    """Train, evaluate, localize, report. Returns what `results.json` holds."""
+    """Train, evaluate, localize, report; then the same from video files. Returns what `results.json` holds."""
     from temporalzoom.experiments.demo_report import budget_curve, write_report
+    from temporalzoom.experiments.video_demo import run_video_act
 
     console = console or Console(stderr=True)
     data = load_data(demo_config(BASELINE, seed).data, seed)
@@ -92,15 +93,17 @@ def run_demo(out: Path, seed: int = 0, console: Console | None = None) -> dict[s
     measure_costs(systems, test)
     refinement = _refinement_gain(systems[REFINED].localizer, test, console)
     curve = budget_curve(systems[ADAPTIVE], systems[BASELINE], test, console)
+    video = run_video_act(out / "video", seed, console)
     results = {
         "systems": {name: system.summary() for name, system in systems.items()},
         "refinement": refinement,
         "budget_curve": curve,
+        "video": video.summary(),
     }
     with replacing(out / "results.json") as file:
         json.dump(results, file, indent=1)
     write_segments(out / "predictions.json", systems[ADAPTIVE].evaluation.predictions)
-    write_report(out / "report.html", systems, refinement, curve, test)
+    write_report(out / "report.html", systems, refinement, curve, test, video)
     return results
 
 

@@ -17,6 +17,7 @@ from temporalzoom.datasets.samples import Sample, Split
 from temporalzoom.datasets.zoombench import SHARPNESS_KINDS, ZoomSample, sharpness_kind
 from temporalzoom.experiments.demo import ADAPTIVE, BASELINE, SHOWN, System
 from temporalzoom.experiments.evaluation import evaluate_split
+from temporalzoom.experiments.video_demo import VideoAct, show_video_act
 from temporalzoom.metrics import precision_recall, tiou
 from temporalzoom.metrics.cost import count_run
 from temporalzoom.models import TemporalZoom
@@ -40,8 +41,9 @@ def write_report(
     refinement: Mapping[str, Mapping[str, float]],
     curve: Sequence[Mapping[str, Any]],
     test: Split,
+    video: VideoAct | None = None,
 ) -> None:
-    """curve: of `budget_curve`."""
+    """curve: of `budget_curve`. video: the last act."""
     report = Report(
         "Temporal Zoom on ZoomBench",
         "Detectors trained by the demo on the embedded synthetic benchmark, scored on sequences they have not seen.",
@@ -83,6 +85,8 @@ def write_report(
         for name, found in lines.items()
     }
     report.figure(plot_training(losses, ylabel="detection loss"), "Detection loss in training (classes, L1, GIoU).")
+    if video is not None:
+        show_video_act(report, video, path.parent)
     report.write(path)
 
 

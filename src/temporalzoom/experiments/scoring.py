@@ -28,7 +28,6 @@ from temporalzoom.metrics import (
 from temporalzoom.segments import Segments
 from temporalzoom.training.checkpoint import find_checkpoint, read_info
 
-
 PROPOSALS = (1, 5, 10, 50, 100)  # per recording
 
 

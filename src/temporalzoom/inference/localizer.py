@@ -14,9 +14,11 @@ from temporalzoom.datasets.samples import Sample
 from temporalzoom.datasets.sources import framing_of
 from temporalzoom.errors import InputError
 from temporalzoom.inference.decoding import decode
+from temporalzoom.inference.onnx_network import PREPARATION, OnnxNetwork
 from temporalzoom.inference.windows import run_network
 from temporalzoom.models import Outputs
 from temporalzoom.segments import Segments
+from temporalzoom.signals.extraction import ExtractionSettings
 from temporalzoom.signals.framing import Framing
 from temporalzoom.signals.missing import fill_missing
 from temporalzoom.timegrid import TimeGrid
@@ -40,13 +42,20 @@ class Localizer:
         self.oracle_reach: int | None = None  # a number: pruning spares the true boundaries, so that truth is needed
         self.framing: Framing | None = None  # how windows are cut from raw signals; None: trained on features
         self.fills_gaps = False  # missing values are interpolated and flagged
+        self.resize: int | None = None  # features of a recording were interpolated to so many positions
+        self.origin: ExtractionSettings | None = None  # how features were made from videos; None: unknown
 
     @classmethod
     def load(cls, path: str | Path, budget: float | None = None) -> Localizer:
-        """From a run folder (its latest checkpoint) or from a checkpoint folder.
+        """From a run folder (its latest checkpoint), from a checkpoint folder, or from a file of `tzoom export`.
 
-        budget: for a model with adaptive depth, the share of positions that may go deep; None: as it was trained.
+        budget: for a model with adaptive depth, the share of positions that may go deep; None: as it was trained. An
+        exported file keeps the one it was exported with.
         """
+        if Path(path).suffix == ".onnx":
+            if budget is not None:
+                raise InputError(f"budget: {path} has its own; export it again with --budget {budget:g}")
+            return cls._from_onnx(Path(path))
         checkpoint = find_checkpoint(Path(path))
         info = read_info(checkpoint)
         config = info.config
@@ -57,11 +66,22 @@ class Localizer:
         model = model_from_config(config, info.input_width, len(info.classes), info.grid.stride)
         load_weights(checkpoint, model)
         localizer = cls(model, info.classes, info.grid, info.config.inference)
-        localizer.input_width = info.input_width
+        localizer.input_width, localizer.origin = info.input_width, info.origin
         localizer.oracle_reach = oracle_reach(config, info.grid.stride)
         if config.data.source != "zoombench":
             localizer.framing = framing_of(config.data)
             localizer.fills_gaps = config.data.missing == "interpolate"
+            localizer.resize = config.data.resize
+        return localizer
+
+    @classmethod
+    def _from_onnx(cls, path: Path) -> Localizer:
+        network = OnnxNetwork(path)
+        told = network.description
+        localizer = cls(network, told.classes, told.grid, told.inference)
+        localizer.input_width = told.input_width
+        for name in PREPARATION:
+            setattr(localizer, name, getattr(told, name))
         return localizer
 
     def prepare(self, signal: ArrayLike) -> NDArray[np.float32]:

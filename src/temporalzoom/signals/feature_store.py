@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from temporalzoom.errors import InputError
 from temporalzoom.signals.feature_files import find_features, read_features
+from temporalzoom.signals.sidecars import Sidecar, read_sidecar
 
 Floats = NDArray[np.float32]
 
@@ -36,6 +38,22 @@ def open_features(path: str | Path, prefix: str = "") -> FeatureStore:
     if path.suffix == ".npz" and path.is_file():
         return FeatureStore(f"no array {prefix}{{}} in {path}", _archive(path, prefix))
     raise InputError(f"{path} is neither a folder of feature files nor an .npz archive of arrays")
+
+
+def open_sidecars(path: str | Path, prefix: str = "") -> Callable[[str], Sidecar | None] | None:
+    """How the features of a recording in a folder were made, None for one that nothing is told about.
+
+    None instead of a function where nothing is told about any: archives, and folders without a JSON.
+    """
+    path = Path(path)
+    if not path.is_dir() or next(path.glob("*.json"), None) is None:
+        return None
+
+    def of(name: str) -> Sidecar | None:
+        file = find_features(path, prefix + name)
+        return None if file is None else read_sidecar(file)
+
+    return cache(of)
 
 
 def _archive(path: Path, prefix: str) -> Callable[[str], Floats | None]:

@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from temporalzoom.config import Config, parse_config
+from temporalzoom.datasets.samples import ExtractionSettings
 from temporalzoom.errors import InputError
 from temporalzoom.timegrid import TimeGrid
 
@@ -24,13 +25,14 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class CheckpointInfo:
-    """What a model needs besides its weights."""
+    """What a model needs besides its weights. origin: how its features were made from videos, None where unknown."""
 
     step: int
     config: Config
     classes: tuple[str, ...]
     input_width: int
     grid: TimeGrid
+    origin: ExtractionSettings | None = None
 
 
 def checkpoint_folder(run: Path, step: int) -> Path:
@@ -73,6 +75,7 @@ def _write(
         "classes": list(info.classes),
         "input_width": info.input_width,
         "grid": asdict(info.grid),
+        "origin": None if info.origin is None else asdict(info.origin),
         "config": info.config.model_dump(mode="json"),
     }
     (draft / "checkpoint.json").write_text(json.dumps(description, indent=1), encoding="utf-8")
@@ -107,6 +110,7 @@ def read_info(checkpoint: Path) -> CheckpointInfo:
             tuple(description["classes"]),
             description["input_width"],
             TimeGrid(**description["grid"]),
+            None if description.get("origin") is None else ExtractionSettings(**description["origin"]),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, InputError):

@@ -91,6 +91,19 @@ class Report:
             f"{_caption('Figure', self._figures, caption)}</figure>"
         )
 
+    def video(self, source: str, caption: str) -> Report:
+        """A video file beside the report, by its relative path: too large to hold it inside."""
+        self._figures += 1
+        return self._append(
+            f'<figure class="plot"><video controls preload="metadata" src="{escape(source)}"></video>'
+            f"{_caption('Figure', self._figures, caption)}</figure>"
+        )
+
+    def links(self, targets: Sequence[tuple[str, str]]) -> Report:
+        """(text, relative path) of files beside the report."""
+        items = "".join(f'<li><a href="{escape(path)}">{escape(text)}</a></li>' for text, path in targets)
+        return self._append(f"<ul>{items}</ul>")
+
     def html(self) -> str:
         return page(self.title, self.subtitle, self._sections, "".join(f"{part}\n" for part in self._parts))
 

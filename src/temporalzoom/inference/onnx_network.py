@@ -1,0 +1,242 @@
+"""ONNX files: what they say about themselves, running one in the place of PyTorch, writing one that was checked."""
+
+from __future__ import annotations
+
+import io
+import json
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from temporalzoom.atomic import replacing
+from temporalzoom.config import InferenceConfig
+from temporalzoom.errors import InputError
+from temporalzoom.metrics.latency import LatencyRatio, latency_ratio, measure_latency, threads
+from temporalzoom.models import Depth, Outputs
+from temporalzoom.models.allocator import keep_freed_memory
+from temporalzoom.models.denormals import denormals_as_zero
+from temporalzoom.signals.extraction import ExtractionSettings
+from temporalzoom.signals.framing import Framing
+from temporalzoom.timegrid import TimeGrid
+
+FORMAT = 1
+OPSET = 17  # the oldest operators with a layer norm in one piece
+TOLERANCE = 1e-4
+PREFIX = "temporalzoom."
+PREPARATION = ("framing", "fills_gaps", "resize", "origin")  # how what a file holds becomes features
+RAW_NAMES = ("logits", "offsets", "offset_log_variance", "distances", "distance_log_variance")
+DEPTH_NAMES = ("depth_logits", "tau", "importance", "log_variance", "kept", "active")
+
+
+@dataclass(frozen=True)
+class OnnxDescription:
+    """What a file needs besides its graph, to be a Localizer. What PREPARATION names is as there.
+
+    receptive_field: see the models; longest: the most positions that its graph is right for, None: any; gating: which
+    positions its deep layers run at.
+    """
+
+    model: str
+    classes: tuple[str, ...]
+    grid: TimeGrid
+    inference: InferenceConfig
+    input_width: int
+    framing: Framing | None = None
+    fills_gaps: bool = False
+    resize: int | None = None
+    origin: ExtractionSettings | None = None
+    receptive_field: int | None = None
+    longest: int | None = None
+    gating: str = "none"
+    version: str = ""
+
+    def prepared_like(self, localizer: object) -> OnnxDescription:
+        """The same, with what PREPARATION names taken from a Localizer."""
+        return replace(self, **{name: getattr(localizer, name) for name in PREPARATION})
+
+    def to_properties(self) -> dict[str, str]:
+        """Key and value of each entry in the file's metadata, the values in JSON."""
+        values: dict[str, Any] = {name: asdict(v) if is_dataclass(v) else v for name, v in vars(self).items()}  # type: ignore
+        values |= {"format": FORMAT, "inference": self.inference.model_dump(mode="json")}
+        return {PREFIX + key: json.dumps(value) for key, value in values.items()}
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str], source: str) -> OnnxDescription:
+        """The inverse. source: the file's name, for errors."""
+        ours = {key.removeprefix(PREFIX): text for key, text in properties.items() if key.startswith(PREFIX)}
+        if not ours:
+            raise InputError(f"{source}: not written by 'tzoom export': its metadata names no classes and no time grid")
+        try:
+            values = {key: json.loads(text) for key, text in ours.items()}
+            if values.pop("format") != FORMAT:
+                raise InputError(f"{source}: format {ours['format']} is not supported (this version reads {FORMAT})")
+            values["classes"] = tuple(values["classes"])
+            values["grid"] = TimeGrid(**values["grid"])
+            values["inference"] = InferenceConfig(**values["inference"])
+            values["framing"] = None if values["framing"] is None else Framing(**values["framing"])
+            values["origin"] = None if values["origin"] is None else ExtractionSettings(**values["origin"])
+            return cls(**values)
+        except (ValueError, KeyError, TypeError) as error:
+            if isinstance(error, InputError):
+                raise
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{source}: its metadata cannot be read ({type(error).__name__}: {reason})") from None
+
+
+class OnnxNetwork(nn.Module):
+    """Called like the model that was exported, on CPU, one sequence at a time.
+
+    workers: threads of onnxruntime; default: as many as PyTorch has when the file is loaded.
+    """
+
+    def __init__(self, path: str | Path, workers: int | None = None) -> None:
+        super().__init__()
+        self.session = _open(Path(path), workers or torch.get_num_threads())
+        self.description = OnnxDescription.from_properties(
+            self.session.get_modelmeta().custom_metadata_map, source=str(path)
+        )
+        self.names = [output.name for output in self.session.get_outputs()]
+        missing = {"logits", "offsets"} - set(self.names)
+        if missing:
+            raise InputError(f"{path}: its graph has no output {min(missing)!r}")
+
+    @property
+    def receptive_field(self) -> int | None:
+        return self.description.receptive_field
+
+    def forward(self, features: Tensor, mask: Tensor) -> Outputs:
+        """features: (1, T, F), mask: (1, T), True everywhere -> Outputs."""
+        longest = self.description.longest
+        if len(features) != 1 or not bool(mask.all()):
+            raise ValueError(f"an exported network takes one sequence without padding, got {tuple(features.shape)}")
+        if longest is not None and features.shape[1] > longest:
+            raise InputError(f"inference.max_length: the exported network is right for up to {longest} positions")
+        arrays = self.session.run(self.names, {"features": features.detach().float().contiguous().numpy()})
+        found = {name: torch.from_numpy(array) for name, array in zip(self.names, arrays, strict=True)}
+        outputs = Outputs(**{name: found[name] for name in RAW_NAMES if name in found})  # type: ignore[arg-type]
+        if set(DEPTH_NAMES) <= set(found):
+            columns = [found[name] for name in (*DEPTH_NAMES, "active")]  # what is active is what was tried
+            outputs.depth = Depth(*columns)  # type: ignore[arg-type]
+        return outputs
+
+
+def _open(path: Path, workers: int) -> Any:
+    """An onnxruntime session."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise InputError(f'{path}: running it needs onnxruntime: pip install "temporalzoom[onnx]"') from error
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = workers
+    options.log_severity_level = 3  # what goes wrong is raised; warnings about the graph concern nobody who runs it
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's own errors share no narrower base
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"{path}: not a readable ONNX file ({reason})") from None
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How two networks compare on random features.
+
+    difference: the largest over all outputs, of values above 1 relative to them; time: seconds of the second relative
+    to the first, on one thread, with a 95 % interval; active: share of positions that went deep, None without depth.
+    """
+
+    lengths: tuple[int, ...]
+    difference: float
+    time: LatencyRatio
+    active: float | None
+
+
+@torch.inference_mode()
+@denormals_as_zero()
+def compare_networks(
+    model: nn.Module, exported: nn.Module, make_features: Callable[[int], Tensor], lengths: Sequence[int], repeats: int
+) -> Agreement:
+    """`exported` against `model`, timed in turn at the last of the lengths. make_features: T -> (1, T, F)."""
+    keep_freed_memory()
+    difference = 0.0
+    for length in lengths:
+        features = make_features(length)
+        mask = torch.ones(features.shape[:2], dtype=torch.bool)
+        expected = model(features, mask)
+        pairs = zip(_all_tensors(expected), _all_tensors(exported(features, mask)), strict=True)
+        for (name, wanted), (other, found) in pairs:
+            if name != other or wanted.shape != found.shape:
+                raise ValueError(f"{name} {tuple(wanted.shape)} became {other} {tuple(found.shape)}")
+            apart = (found.double() - wanted.double()).abs() / wanted.double().abs().clamp(min=1)
+            # NaN compares as smaller than anything: it must count as infinitely far.
+            difference = max(difference, float(apart.nan_to_num(nan=float("inf")).max()))
+    with threads(1):
+        seconds = measure_latency(
+            {"model": lambda: model(features, mask), "exported": lambda: exported(features, mask)}, repeats
+        )
+    active = None if expected.depth is None else float(expected.depth.active.float().mean())
+    return Agreement(tuple(lengths), difference, latency_ratio(seconds["exported"], seconds["model"]), active)
+
+
+def _all_tensors(outputs: Outputs) -> list[tuple[str, Tensor]]:
+    depth = {} if outputs.depth is None else {f"depth.{name}": x for name, x in vars(outputs.depth).items()}
+    return [(name, x) for name, x in (vars(outputs) | depth).items() if isinstance(x, Tensor)]
+
+
+def save_network(
+    model: nn.Module,
+    form: nn.Module,
+    names: Sequence[str],
+    described: OnnxDescription,
+    out: str | Path,
+    make_features: Callable[[int], Tensor],
+    lengths: Sequence[int],
+    repeats: int,
+) -> Agreement:
+    """Write `form`, features (1, T, F) -> tensors called `names`, and compare the file with `model` at `lengths`.
+
+    make_features: T -> (1, T, F). If the two differ by more than TOLERANCE, no file is left.
+    """
+    if Path(out).suffix != ".onnx":
+        raise InputError(f"{out}: the name must end in .onnx: by that the file is known when it is loaded")
+    with replacing(out, "wb") as file:
+        file.write(_graph(form, make_features(70), names, described))
+        file.flush()
+        agreement = compare_networks(model, OnnxNetwork(file.name, workers=1), make_features, lengths, repeats)
+        if not agreement.difference <= TOLERANCE:
+            raise InputError(
+                f"{out}: not written: it would differ from {described.model} by {agreement.difference:.1e}, "
+                f"more than {TOLERANCE:g}"
+            )
+    return agreement
+
+
+def _graph(form: nn.Module, example: Tensor, names: Sequence[str], described: OnnxDescription) -> bytes:
+    try:
+        import onnx
+    except ImportError as error:
+        raise InputError('exporting needs onnx and onnxruntime: pip install "temporalzoom[onnx]"') from error
+    written = io.BytesIO()
+    with warnings.catch_warnings(), torch.no_grad():
+        # Of sizes that are constants: they are. Of the exporter's age: the newer one takes twenty times as long, and
+        # fixes the length of `tzn`.
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            form.eval(),  # the exporter brings back the mode it found, in all of its modules
+            (example,),
+            written,  # type: ignore[arg-type]
+            dynamo=False,
+            opset_version=OPSET,
+            input_names=["features"],
+            output_names=list(names),
+            dynamic_axes={name: {1: "T"} for name in ("features", *names)},
+        )
+    graph = onnx.load_model_from_string(written.getvalue())
+    onnx.helper.set_model_props(graph, described.to_properties())
+    return graph.SerializeToString()
