@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from temporalzoom.config import Config, config_fields, dump_config, load_config, parse_config
 from temporalzoom.errors import InputError
 
-TOP = "seed, data, model, tzn, pyramid, bmn, bdr, training, augment, inference, evaluation"
+TOP = "seed, data, backbone, model, tzn, pyramid, bmn, bdr, training, augment, inference, evaluation"
 OF_MODEL = "name, width, heads, window, dropout, standardize, stem, levels, finest, mixing"
 SOURCES = "zoombench, folder, sbhar, tug, thumos14, activitynet, fineaction, ego4d_mq, epic_kitchens"
 

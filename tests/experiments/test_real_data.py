@@ -13,7 +13,8 @@ from temporalzoom.config import load_config
 from temporalzoom.errors import InputError
 from temporalzoom.experiments.real_data import bench_config, costs, differences, levels, run_bench
 from temporalzoom.experiments.real_data_tables import markdown, tables
-from temporalzoom.experiments.recipes import BENCHMARKS, OURS, RETROFIT, SYSTEMS
+from temporalzoom.experiments.recipes import BENCHMARKS, DETECTORS, OURS, RETROFIT, SYSTEMS
+from temporalzoom.experiments.retrofit import added_lines, code_lines
 from temporalzoom.segments import Segments
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -125,6 +126,8 @@ def test_a_benchmark_from_the_raw_folder_to_its_tables(tmp_path):
     chosen = ["uniform-6", "uniform-6+bdr", "actionformer", "actionformer+bdr"]
     options["overrides"] = [*small, "pyramid.levels=2"]
     retrofit = run_bench("sbhar", tmp_path / "sbhar", tmp_path / "r", benchmark=RETROFIT, systems=chosen, **options)
+    assert retrofit["systems"]["actionformer+bdr"]["added_lines"] == added_lines("actionformer")
+    assert "actionformer 15" in markdown(retrofit) and len(tables(retrofit)[2].columns) == 7
     assert list(retrofit["differences"]) == ["uniform-6+bdr - uniform-6", "actionformer+bdr - actionformer"]
     assert (tmp_path / "r" / "results-retrofit.json").is_file() and "`tzoom bench retrofit --data sbhar`" in markdown(
         retrofit
@@ -139,3 +142,20 @@ def test_every_system_of_every_benchmark_has_a_configuration():
             assert config.bdr.enabled == (system.endswith("+bdr") or system == "tzn")
     with pytest.raises(InputError, match="sbhar needs --root"):
         bench_config("sbhar", "tzn", 0, None)
+
+
+def test_lines_are_counted_in_the_source():
+    class Told:
+        """Two lines of words,
+        not counted."""
+
+        one = 1  # distance
+
+        # nor this
+        def two(self):
+            "nor this"
+            return self.one
+
+    assert [line.strip() for line in code_lines(Told)] == ["class Told:", "one = 1  # distance", "def two(self):",
+                                                          "return self.one"]  # fmt: skip
+    assert all(0 < added_lines(name) <= 50 for name in DETECTORS)

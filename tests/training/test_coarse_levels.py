@@ -47,12 +47,12 @@ def test_padding_never_leaks(name):
 def test_offsets_count_strides_of_their_level():
     """A box head that says the same everywhere reaches twice as far on every level."""
     _, model = pair("uniform-1")
-    model.heads.box[-1].weight.zero_()
+    model.coarse.box.last.weight.zero_()
     outputs = model(torch.randn(1, 16, 5), torch.ones(1, 16, dtype=torch.bool))
-    strides = outputs.points.strides
-    torch.testing.assert_close(outputs.offsets[0, :, 0], strides * outputs.offsets[0, 0, 0])
-    spread = outputs.offset_log_variance[0, :, 0]
-    torch.testing.assert_close(spread.exp().sqrt(), strides * spread[0].exp().sqrt())
+    coarse, strides = slice(16, None), outputs.points.strides[16:]
+    torch.testing.assert_close(outputs.offsets[0, coarse, 0], strides / 2 * outputs.offsets[0, 16, 0])
+    spread = outputs.offset_log_variance[0, coarse, 0].exp().sqrt()
+    torch.testing.assert_close(spread, strides / 2 * spread[0])
 
 
 @torch.no_grad()

@@ -64,7 +64,9 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 
 
 def _anchor_paths(tree: dict[str, Any], folder: Path) -> None:
-    paths = (("data", "root"), ("data", "annotations"), ("data", "features"), ("inference", "video_scores"))
+    paths = (
+        ("data", "root"), ("data", "annotations"), ("data", "features"), ("data", "videos"), ("inference", "video_scores")
+    )  # fmt: skip
     for name, key in paths:
         section = tree.get(name)
         if isinstance(section, dict) and isinstance(section.get(key), str):

@@ -77,6 +77,7 @@ class DataConfig(Section):
     root: Path | None = None  # of a known data set: the folder as its authors publish it
     annotations: Path | None = None
     features: Path | None = None  # a folder with one file per recording, or an .npz archive with one array each
+    videos: Path | None = None  # train the backbone too: a folder with one video per recording, no features needed
     prefix: str = ""  # of the names of feature files, such as v_
     stride: Positive | None = None
     window: NotNegative | None = None
@@ -95,6 +96,34 @@ class DataConfig(Section):
     leave_out: str | None = None  # the recordings of this subject are the test subset, all others train
     validation_fold: Annotated[int, Field(ge=0, lt=4)] | None = None  # tune: test on a quarter of the training subset
     zoombench: ZoomBenchConfig = ZoomBenchConfig()
+
+
+class FrameAugmentConfig(Section):
+    """How the frames of a crop are varied, all of them alike; zero switches a variation off. Time is never reversed,
+    nor are pictures mirrored: left and right may be what an action is about."""
+
+    crop: Annotated[float, Field(ge=0, lt=1)] = 0.0  # up to this share of the picture's side is left out
+    colour: Annotated[float, Field(ge=0, lt=1)] = 0.0  # brightness, contrast, saturation by up to this share
+    jitter: Annotated[int, Field(ge=0)] = 0  # a frame may be shown up to so many frames early or late, in order
+
+
+class BackboneConfig(Section):
+    """With `data.videos`: the network that turns frames into features, and how it is trained with the detector."""
+
+    name: str = "swin3d_t"
+    weights: str | None = None  # swin3d: kinetics400, random, or a file; null: the backbone's own
+    size: Count | None = None  # side of the frames; null: the backbone's own
+    trainable: int | Literal["all", "none"] = "all"  # a number: so many blocks, the last ones
+    checkpointing: bool = False  # recompute in the backward pass: memory of a few windows, not of all; same result
+    learning_rate_factor: Positive = 0.1  # of training.learning_rate
+    augment: FrameAugmentConfig = FrameAugmentConfig()
+
+    @field_validator("trainable", mode="before")
+    @classmethod
+    def _blocks(cls, value: Any) -> Any:
+        if value in ("all", "none") or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+            return value
+        raise ValueError(f"must be all, none, or a whole number of blocks from 0 on, got {value!r}")
 
 
 class AugmentConfig(Section):
@@ -118,7 +147,7 @@ class ModelConfig(Section):
     stem: tuple[Count, ...] = ()  # strides of convolutions over raw rows; their product is data.stride (and window)
     levels: Annotated[int, Field(ge=1, le=12)] = 1  # uniform, tzn: above the first, coarser ones for longer instances
     finest: Positive = 4.0  # longest offset of the first level, in positions, if there are several
-    mixing: bool = True  # a transformer layer on each coarser level; false: max pooling alone
+    mixing: bool = False  # a transformer layer on each coarser level; false: max pooling alone
 
 
 class TZNConfig(Section):
@@ -240,6 +269,7 @@ class EvaluationConfig(Section):
 class Config(Section):
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     data: DataConfig = DataConfig()
+    backbone: BackboneConfig = BackboneConfig()
     model: ModelConfig = ModelConfig()
     tzn: TZNConfig = TZNConfig()
     pyramid: PyramidConfig = PyramidConfig()

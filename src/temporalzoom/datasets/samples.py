@@ -1,4 +1,4 @@
-"""Samples: one recording's features, or raw signal, with its annotations, ready to train on or to score."""
+"""Samples: one recording's features, raw signal or video, with its annotations, ready to train on or to score."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from temporalzoom.errors import InputError
 from temporalzoom.segments import Segments
-from temporalzoom.signals.extraction import ExtractionSettings as ExtractionSettings  # training takes it from here
+
+# Training takes these from here.
+from temporalzoom.signals.backbones import Backbone as Backbone
+from temporalzoom.signals.backbones import backbone as backbone
+from temporalzoom.signals.extraction import ExtractionSettings as ExtractionSettings
+from temporalzoom.signals.extraction import Video as Video
 from temporalzoom.signals.framing import Framing
 from temporalzoom.timegrid import TimeGrid
 
@@ -18,7 +24,8 @@ class Sample:
     """signal: (T, F) float32, features as they are; or, with a framing, (N, C) raw rows that windows are cut from.
 
     segments and duration in seconds. labelled: the segments with their true labels, where `segments`, which is what is
-    trained on, has others; None: they are the same.
+    trained on, has others; None: they are the same. video: a sample without a signal, whose windows (see framing) of
+    frames only become features by the network that is trained.
     """
 
     name: str
@@ -28,19 +35,27 @@ class Sample:
     segments: Segments
     framing: Framing | None = None
     labelled: Segments | None = None
+    video: Video | None = None
 
     def __len__(self) -> int:
-        return len(self.signal) if self.framing is None else self.framing.count(len(self.signal))
+        rows = len(self.signal) if self.video is None else self.video.frames
+        return rows if self.framing is None else self.framing.count(rows)
 
     @property
     def features(self) -> NDArray[np.float32]:
         """(T, F)."""
+        self._needs_features()
         return self.signal if self.framing is None else self.framing.cut(self.signal)
 
     @property
     def input_width(self) -> int:
         """F."""
+        self._needs_features()
         return self.signal.shape[1] * (1 if self.framing is None else self.framing.window)
+
+    def _needs_features(self) -> None:
+        if self.video is not None:
+            raise InputError(f"{self.video.path}: is a video (data.videos); this needs features (data.features)")
 
 
 @dataclass(frozen=True, eq=False)

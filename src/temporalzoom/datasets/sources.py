@@ -1,7 +1,8 @@
 """From the `data` section of a configuration to samples.
 
 Every source but the embedded benchmark is opened the same way: annotations that name each recording's subset, and a
-store that reads a recording's features or raw signal. What differs between data sets is how they are opened.
+store that reads a recording's features or raw signal. What differs between data sets is how they are opened. Videos
+(`data.videos`) are not read here, only looked at: training decodes what it needs.
 """
 
 from __future__ import annotations
@@ -9,16 +10,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
 from rich.console import Console
+from rich.progress import track
 
 from temporalzoom.config import DataConfig
 from temporalzoom.datasets.activitynet import read_activitynet
 from temporalzoom.datasets.annotations import Annotations, Recording, read_annotations
-from temporalzoom.datasets.check import Features, Problem, check_origins, load_and_check, raise_on_problems
+from temporalzoom.datasets.check import (
+    MISSING,
+    Features,
+    Problem,
+    check_origins,
+    check_recording,
+    load_and_check,
+    raise_on_problems,
+)
 from temporalzoom.datasets.ego4d_mq import read_ego4d_mq
 from temporalzoom.datasets.epic_kitchens import read_epic_kitchens
 from temporalzoom.datasets.fineaction import read_fineaction
-from temporalzoom.datasets.samples import Sample, Split
+from temporalzoom.datasets.samples import ExtractionSettings, Sample, Split
 from temporalzoom.datasets.sbhar import open_sbhar
 from temporalzoom.datasets.splits import with_subsets
 from temporalzoom.datasets.thumos14 import read_thumos14
@@ -26,6 +37,7 @@ from temporalzoom.datasets.tug import open_tug
 from temporalzoom.datasets.video_sets import AGNOSTIC, annotation_file, clipped, without_labels
 from temporalzoom.datasets.zoombench import make_zoombench
 from temporalzoom.errors import InputError
+from temporalzoom.signals.extraction import Video, find_videos, open_video
 from temporalzoom.signals.feature_store import FeatureStore, open_features, open_sidecars
 from temporalzoom.signals.framing import Framing
 from temporalzoom.signals.missing import fill_missing
@@ -56,20 +68,37 @@ def load_data(
     console: Console | None = None,
 ) -> LoadedData:
     """Read what is asked for. Everything wrong with it raises one `DataProblems` that lists it all."""
+    if data.videos is not None and data.source not in READERS:
+        raise InputError(f"data.videos: data.source is {data.source}, which has none; it may be {', '.join(READERS)}")
     if data.source == "zoombench":
         return LoadedData(
             make_zoombench(data.zoombench, seed, "train") if train else None,
             make_zoombench(data.zoombench, seed, "test") if test else None,
         )
-    annotations, store = open_source(data)
+    store = None
+    if takes_videos(data):
+        annotations = open_annotations(data)
+    else:
+        annotations, store = open_source(data)
     if console is not None:
         for note in annotations.notes:
             console.print(note, markup=False, highlight=False, soft_wrap=True)
     annotations, classes = chosen_annotations(data, annotations, train=train, test=test)
-    features, problems = check_source(data, annotations, store, classes, console)
-    skipped = raise_on_problems(problems, allow_missing)
-    splits = [_split(data, annotations, subset, features, classes) for subset in (data.train_subset, data.test_subset)]
+    subsets = (data.train_subset, data.test_subset)
+    if store is None:
+        videos, problems = check_videos(data, annotations, classes, console)
+        skipped = raise_on_problems(problems, allow_missing)
+        splits = [_video_split(data, annotations, subset, videos, classes) for subset in subsets]
+    else:
+        features, problems = check_source(data, annotations, store, classes, console)
+        skipped = raise_on_problems(problems, allow_missing)
+        splits = [_split(data, annotations, subset, features, classes) for subset in subsets]
     return LoadedData(splits[0] if train else None, splits[1] if test else None, tuple(sorted(skipped)))
+
+
+def takes_videos(data: DataConfig) -> bool:
+    """Whether samples are videos; features, where they are given, are what counts."""
+    return data.videos is not None and data.features is None and data.source in READERS
 
 
 def _read_folder(data: DataConfig) -> Annotations:
@@ -143,6 +172,56 @@ def sidecars_of(data: DataConfig) -> Callable[[str], Sidecar | None] | None:
     return open_sidecars(data.features, data.prefix)
 
 
+def check_videos(
+    data: DataConfig, annotations: Annotations, classes: tuple[str, ...], console: Console | None = None
+) -> tuple[dict[str, Video], list[Problem]]:
+    """The video of each recording, and every problem of every recording. Only headers are read."""
+    for key, unwanted in (("raw", data.raw), ("resize", data.resize), ("missing", data.missing == "interpolate")):
+        if unwanted:
+            raise InputError(f"data.{key}: is for features and signals; with data.videos there are none")
+    framing, folder = _video_framing(data), data.videos
+    assert folder is not None
+    try:
+        files = {file.stem: file for file in find_videos([folder])}
+    except InputError as error:
+        raise InputError(f"data.videos: {error}") from None
+    videos: dict[str, Video] = {}
+    problems: list[Problem] = []
+    silent = console is None or not console.is_terminal
+    named = annotations.recordings.items()
+    for name, recording in track(named, "opening", console=console, transient=True, disable=silent):
+        file = files.get(data.prefix + name)
+        if file is None:
+            problems.append(Problem(name, MISSING, f"no video {data.prefix}{name}.* in {folder}"))
+            continue
+        try:
+            video = videos[name] = open_video(file, data.fps)
+        except InputError as error:
+            problems.append(Problem(name, "unreadable", str(error)))
+            continue
+        if video.frames < framing.window:
+            detail = f"{file} has {video.frames} frames at {video.fps:.4g} per second, one window {framing.window}"
+            problems.append(Problem(name, "too short", detail))
+        elif recording.duration and abs(recording.duration - video.duration) > max(1.0, 0.03 * video.duration):
+            detail = f"{file} is {video.duration:.2f} s long, the annotations say {recording.duration:.2f} s"
+            problems.append(Problem(name, "length", detail))
+        timed = replace(recording, duration=recording.duration or video.duration)
+        grid = TimeGrid(framing.stride, framing.window, video.fps)
+        problems += check_recording(timed, None, grid, classes=classes)
+    return videos, problems
+
+
+def _video_framing(data: DataConfig) -> Framing:
+    stride, window = _stride_and_window(data)
+    return Framing(stride=_whole("stride", stride, "frames"), window=_whole("window", window, "frames"))
+
+
+def _whole(key: str, value: float, what: str) -> int:
+    if value != int(value) or value < 1:
+        raise InputError(f"data.{key}: must be a whole number of {what}, got {value:g}")
+    return int(value)
+
+
 def chosen_annotations(
     data: DataConfig, everything: Annotations, *, train: bool = True, test: bool = True
 ) -> tuple[Annotations, tuple[str, ...]]:
@@ -169,10 +248,8 @@ def framing_of(data: DataConfig) -> Framing | None:
     if data.resize is not None:
         raise InputError(f"data.resize: is for features; {data.source} with windows cut from a raw signal has none")
     stride, window = _stride_and_window(data)
-    for key, value in (("stride", stride), ("window", window)):
-        if value != int(value) or value < 1:
-            raise InputError(f"data.{key}: must be a whole number of rows to cut a raw signal, got {value:g}")
-    return Framing(int(window), int(stride))
+    rows = "rows to cut a raw signal"
+    return Framing(stride=_whole("stride", stride, rows), window=_whole("window", window, rows))
 
 
 def grid_for(data: DataConfig) -> Callable[[Recording], TimeGrid]:
@@ -225,10 +302,29 @@ def _split(
             if data.resize is not None:
                 array, final = resize_features(array, final, data.resize)
             samples.append(Sample(recording.name, array, final, duration, recording.segments, framing))
+    return _labelled_split(data, samples, classes, common_settings(sidecars))
+
+
+def _video_split(
+    data: DataConfig, annotations: Annotations, subset: str, videos: dict[str, Video], classes: tuple[str, ...]
+) -> Split | None:
+    framing, nothing = _video_framing(data), np.empty((0, 0), np.float32)
+    samples: list[Sample] = []
+    for recording in annotations.recordings.values():
+        if (recording.subset or "").casefold() == subset.casefold() and recording.name in videos:
+            video = videos[recording.name]
+            grid, duration = TimeGrid(framing.stride, framing.window, video.fps), recording.duration or video.duration
+            samples.append(Sample(recording.name, nothing, grid, duration, recording.segments, framing, video=video))
+    return _labelled_split(data, samples, classes, None)
+
+
+def _labelled_split(
+    data: DataConfig, samples: list[Sample], classes: tuple[str, ...], origin: ExtractionSettings | None
+) -> Split | None:
     if data.class_agnostic:
         samples = [replace(s, segments=without_labels(s.segments), labelled=s.segments) for s in samples]
         classes = (AGNOSTIC,)
-    return Split(tuple(samples), classes, common_settings(sidecars)) if samples else None
+    return Split(tuple(samples), classes, origin) if samples else None
 
 
 def _subset(annotations: Annotations, name: str, data: DataConfig) -> Annotations:

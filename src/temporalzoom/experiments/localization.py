@@ -159,6 +159,8 @@ class _Source:
 
     def stored(self, file: Path) -> tuple[NDArray[np.float32], TimeGrid, float]:
         """Features or a raw signal (T, C) of a file, their grid, and the recording's duration in seconds."""
+        if self.localizer.backbone is not None:
+            raise InputError(f"{self.model} was trained together with its backbone, so it takes videos only")
         signal = read_features(file)
         if self.localizer.framing is not None:  # a raw signal goes on after the last whole window
             return signal, self.grid, TimeGrid(1, 1, self.grid.fps).duration(len(signal))
@@ -190,7 +192,8 @@ class _Source:
     @cached_property
     def settings(self) -> ExtractionSettings:
         """How videos become features: as in training, but for what the user asked for."""
-        trained, localizer = self.localizer.origin, self.localizer
+        localizer = self.localizer
+        trained = localizer.video_settings or localizer.origin
         if localizer.framing is not None:
             raise InputError(f"{self.model}: was trained on raw signals, so it takes those, and no videos")
         check_settings(None, None, self.fps)
@@ -215,6 +218,14 @@ class _Source:
 
     @cached_property
     def backbone(self) -> Backbone:
+        own = self.localizer.backbone
+        if own is not None:
+            if self.settings.backbone != own.name:
+                raise InputError(
+                    f"--backbone {self.settings.backbone}: {self.model} was trained together with its own, {own.name}; "
+                    "leave it out"
+                )
+            return own
         built = backbone(self.settings.backbone, **self.settings.options)
         width = self.localizer.input_width
         expected = None if width is None else width // (2 if self.localizer.fills_gaps else 1)

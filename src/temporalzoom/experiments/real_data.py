@@ -22,7 +22,8 @@ from temporalzoom.datasets.annotations import read_predictions
 from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
-from temporalzoom.experiments.recipes import OURS, RECIPES, SYSTEMS, Benchmark
+from temporalzoom.experiments.recipes import DETECTORS, OURS, RECIPES, RETROFIT, SYSTEMS, Benchmark
+from temporalzoom.experiments.retrofit import added_lines
 from temporalzoom.experiments.sweep import PREDICTIONS, Member, run_sweep
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.metrics.bootstrap import (
@@ -96,7 +97,7 @@ def run_bench(
     }
     runs = {system: [sweep.done[members[system, seed].name] for seed in seeds] for system in systems}
     latencies = measure_latencies({s: out / members[s, seeds[0]].name for s in systems}, data.test)
-    results = {
+    results: dict[str, Any] = {
         "data_set": data_set,
         "benchmark": benchmark.name,
         "seeds": list(seeds),
@@ -112,6 +113,10 @@ def run_bench(
         },
         "differences": differences(data.test.truth(), predictions, benchmark.comparisons, resamples),
     }
+    if benchmark is RETROFIT:
+        for detector in DETECTORS:
+            if f"{detector}+bdr" in results["systems"]:
+                results["systems"][f"{detector}+bdr"]["added_lines"] = added_lines(detector)
     with replacing(out / benchmark.results_file) as file:
         json.dump(results, file, indent=1)
     return results

@@ -56,12 +56,14 @@ def tables(results: Mapping[str, Any]) -> list[Table]:
     """For the terminal: levels, differences, costs. Intervals stand below their values: 80 columns suffice."""
     levels = _table(describe(results), "system", *COLUMNS[2:6])
     costs = _table("executed FLOPs and time of one forward pass, of uniform-6; seconds", "system", *COLUMNS[6:])
-    for column in ("training", "localization"):
+    retrofit = any("added_lines" in system for system in results["systems"].values())
+    for column in ("training", "localization", *(["lines of BDR"] if retrofit else [])):
         costs.add_column(column, justify="right")
     for name, row in zip(results["systems"], level_rows(results), strict=True):
         levels.add_row(name, *map(_two_lines, row[2:6]))
         system = results["systems"][name]
-        costs.add_row(name, *row[6:], f"{system['training_seconds']:.0f}", f"{system['localization_seconds']:.1f}")
+        seconds = (f"{system['training_seconds']:.0f}", f"{system['localization_seconds']:.1f}")
+        costs.add_row(name, *row[6:], *seconds, *([str(system.get("added_lines", "-"))] if retrofit else []))
     differences = _table("differences, paired by recording; * significant (Holm, 5 %)", "difference", *COLUMNS[2:6])
     for row in difference_rows(results):
         differences.add_row(row[0].replace(" - ", "\n- "), *map(_two_lines, row[2:]))
@@ -97,12 +99,20 @@ def markdown(results: Mapping[str, Any]) -> str:
         describe(results) + f" (`{command(results)}`):",
         "",
         *table(COLUMNS, level_rows(results)),
+        *added_code(results),
         "",
         "Differences, paired by recording; \\* significant (Holm over the table, 5 %):",
         "",
         *table(("difference", *COLUMNS[1:6]), difference_rows(results)),
     ]
     return "\n".join(lines)
+
+
+def added_code(results: Mapping[str, Any]) -> list[str]:
+    """Of a retrofit: how many lines of code BDR added to each model; targets, loss and refinement are the spine's."""
+    lines = {name: system["added_lines"] for name, system in results["systems"].items() if "added_lines" in system}
+    counts = ", ".join(f"{name.removesuffix('+bdr')} {count}" for name, count in lines.items())
+    return ["", f"Lines of code that BDR adds to the model: {counts}."] if lines else []
 
 
 def _cells(differences: Mapping[str, Any]) -> list[Mapping[str, float]]:

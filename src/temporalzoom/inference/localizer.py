@@ -9,21 +9,29 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from temporalzoom.config import InferenceConfig
+from temporalzoom.config import Config, InferenceConfig
 from temporalzoom.datasets.samples import Sample
-from temporalzoom.datasets.sources import framing_of
+from temporalzoom.datasets.sources import framing_of, takes_videos
 from temporalzoom.errors import InputError
 from temporalzoom.inference.decoding import decode
 from temporalzoom.inference.onnx_network import PREPARATION, OnnxNetwork
 from temporalzoom.inference.windows import run_network
 from temporalzoom.models import Outputs
 from temporalzoom.segments import Segments
-from temporalzoom.signals.extraction import ExtractionSettings
+from temporalzoom.signals.backbones import Backbone
+from temporalzoom.signals.extraction import ExtractionSettings, video_features
 from temporalzoom.signals.framing import Framing
 from temporalzoom.signals.missing import fill_missing
 from temporalzoom.timegrid import TimeGrid
-from temporalzoom.training.checkpoint import find_checkpoint, load_weights, read_info
-from temporalzoom.training.network import model_from_config, near_boundaries, oracle_reach
+from temporalzoom.training.checkpoint import CheckpointInfo, find_checkpoint, load_weights, read_info
+from temporalzoom.training.network import (
+    backbone_from_config,
+    model_from_config,
+    near_boundaries,
+    oracle_reach,
+    video_model_from_config,
+    video_settings,
+)
 
 
 class Localizer:
@@ -32,7 +40,8 @@ class Localizer:
     localizer = Localizer.load("runs/mine")
     segments = localizer(features)          # (T, F) array -> Segments, in seconds
 
-    A model trained on raw signals takes windows of them: `localizer(localizer.prepare(signal))`.
+    A model trained on raw signals takes windows of them: `localizer(localizer.prepare(signal))`. One that was trained
+    with its backbone has that too: `video_features(path, localizer.backbone, ...)` makes its features.
     """
 
     def __init__(self, model: nn.Module, classes: tuple[str, ...], grid: TimeGrid, options: InferenceConfig) -> None:
@@ -44,6 +53,8 @@ class Localizer:
         self.fills_gaps = False  # missing values are interpolated and flagged
         self.resize: int | None = None  # features of a recording were interpolated to so many positions
         self.origin: ExtractionSettings | None = None  # how features were made from videos; None: unknown
+        self.backbone: Backbone | None = None  # trained with the model; None: it was trained on features ...
+        self.video_settings: ExtractionSettings | None = None  # ... else how `backbone` makes them from videos
 
     @classmethod
     def load(cls, path: str | Path, budget: float | None = None) -> Localizer:
@@ -63,15 +74,32 @@ class Localizer:
             if not config.model.name.startswith("tzn"):
                 raise InputError(f"budget: {config.model.name} has no adaptive depth; only tzn has")
             config = config.model_copy(update={"tzn": config.tzn.model_copy(update={"budget": budget})})
-        model = model_from_config(config, info.input_width, len(info.classes), info.grid.stride)
-        load_weights(checkpoint, model)
-        localizer = cls(model, info.classes, info.grid, info.config.inference)
-        localizer.input_width, localizer.origin = info.input_width, info.origin
+        if takes_videos(config.data):
+            localizer = cls._from_end_to_end(checkpoint, info, config)
+        else:
+            model = model_from_config(config, info.input_width, len(info.classes), info.grid.stride)
+            load_weights(checkpoint, model)
+            localizer = cls(model, info.classes, info.grid, info.config.inference)
+            localizer.origin = info.origin
+        localizer.input_width = info.input_width
         localizer.oracle_reach = oracle_reach(config, info.grid.stride)
         if config.data.source != "zoombench":
             localizer.framing = framing_of(config.data)
             localizer.fills_gaps = config.data.missing == "interpolate"
             localizer.resize = config.data.resize
+        return localizer
+
+    @classmethod
+    def _from_end_to_end(cls, checkpoint: Path, info: CheckpointInfo, config: Config) -> Localizer:
+        """The detector as the model, and the trunk that was trained with it as a backbone like any other.
+
+        `origin` stays empty: features that the untrained backbone of that name made are not those of this model.
+        """
+        built = backbone_from_config(config, pretrained=False)
+        whole = video_model_from_config(config, built, len(info.classes), info.grid)
+        load_weights(checkpoint, whole)
+        localizer = cls(whole.eval().detector, info.classes, info.grid, info.config.inference)
+        localizer.backbone, localizer.video_settings = built, video_settings(config, built, info.grid)
         return localizer
 
     @classmethod
@@ -136,8 +164,16 @@ class Localizer:
     def localize_samples(self, samples: Iterable[Sample]) -> dict[str, Segments]:
         """Everything found in each sample, down to the lowest score: what evaluation needs."""
         return {
-            s.name: self(s.features, grid=s.grid, duration=s.duration, threshold=0.0, truth=s.segments) for s in samples
+            s.name: self(self._features(s), grid=s.grid, duration=s.duration, threshold=0.0, truth=s.segments)
+            for s in samples
         }
+
+    def _features(self, sample: Sample) -> NDArray[np.float32]:
+        """(T, F); of a video by the backbone that was trained with the model."""
+        if sample.video is None or self.backbone is None:
+            return sample.features
+        stride, window = int(sample.grid.stride), int(sample.grid.window)
+        return video_features(sample.video.path, self.backbone, stride, window, sample.grid.fps)[0]
 
     def _protected(self, length: int, grid: TimeGrid, truth: Segments | None) -> Tensor | None:
         """(length,) boolean for the oracle ablation, None for all other models."""

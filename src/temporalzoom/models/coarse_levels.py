@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
-from temporalzoom.models.heads import Heads
 from temporalzoom.models.layers import TokenLayout, TransformerLayer
 from temporalzoom.models.outputs import Outputs
-from temporalzoom.models.pyramid import Level, halved, max_pooled, pyramid_points
+from temporalzoom.models.pyramid import ConvolutionHead, Level, class_head, halved, max_pooled, pyramid_points
 
 
 class CoarseLevels(nn.Module):
-    """Tokens are max-pooled level by level, one transformer layer on each; the encoder's own heads read them all.
+    """Tokens are max-pooled level by level, optionally with a transformer layer on each, and narrow
+    convolutions read them.
 
-    The encoder's outputs are the finest level; boundary distances are read there only.
+    The encoder's own outputs are the finest level; boundary distances are read there only.
     """
 
     def __init__(
         self,
         width: int,
+        classes: int,
         heads: int,
         window: int | None,
         dropout: float,
@@ -29,7 +31,7 @@ class CoarseLevels(nn.Module):
         *,
         levels: int,
         finest: float,
-        mixing: bool = True,
+        mixing: bool = False,
     ) -> None:
         super().__init__()
         self.window, self.finest = window, finest
@@ -38,8 +40,13 @@ class CoarseLevels(nn.Module):
             for _ in range(levels - 1)
         )
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(levels - 1))
+        self.classes = class_head(width, classes, 3, width // 2)
+        self.box = ConvolutionHead(width, 4, 3, hidden=width // 2)
+        # As in `Heads`: logarithms, here in strides of a level, whose instances are a few strides long.
+        with torch.no_grad():
+            self.box.last.bias.copy_(torch.tensor([0.7, 0.7, 1.0, 1.0]))  # type: ignore[union-attr]
 
-    def forward(self, outputs: Outputs, tokens: Tensor, mask: Tensor, heads: Heads) -> Outputs:
+    def forward(self, outputs: Outputs, tokens: Tensor, mask: Tensor) -> Outputs:
         """The encoder's outputs and tokens (B, T, D), mask (B, T) -> outputs with the points of all levels."""
         levels = [Level(tokens * mask.unsqueeze(-1), mask)]
         rows = [outputs]
@@ -50,7 +57,7 @@ class CoarseLevels(nn.Module):
                 level.tokens = layer(level.tokens, TokenLayout.build(level.mask, self.window))
                 level.tokens = level.tokens * level.mask.unsqueeze(-1)
             levels.append(level)
-            rows.append(heads.segments(heads.norm(norm(level.tokens)), level.stride))
+            rows.append(self.read(Level(norm(level.tokens) * level.mask.unsqueeze(-1), level.mask, level.stride)))
         return replace(
             outputs,
             logits=torch.cat([row.logits for row in rows], 1),
@@ -58,3 +65,9 @@ class CoarseLevels(nn.Module):
             offset_log_variance=torch.cat([row.offset_log_variance for row in rows], 1),  # type: ignore[misc]
             points=pyramid_points(levels, self.finest),
         )
+
+    def read(self, level: Level) -> Outputs:
+        """Classes and boxes of one level, in grid units."""
+        box = self.box(level)
+        offsets = level.stride * torch.exp(box[..., :2].clamp(max=10.0))
+        return Outputs(self.classes(level), offsets, box[..., 2:] + 2 * math.log(level.stride))

@@ -43,13 +43,9 @@ class Heads(nn.Module):
 
     def forward(self, tokens: Tensor) -> Outputs:
         tokens = self.norm(tokens)
-        outputs = self.segments(tokens)
+        box = self.box(tokens)
+        offsets = torch.exp(box[..., :2].clamp(max=10.0))
+        outputs = Outputs(self.classes(tokens), offsets, box[..., 2:])
         if self.distance is not None:
             outputs.distances, outputs.distance_log_variance = self.distance(tokens)
         return outputs
-
-    def segments(self, tokens: Tensor, stride: int = 1) -> Outputs:
-        """Classes and boxes alone, from normed tokens (B, T, D) that stand `stride` positions apart."""
-        box = self.box(tokens)
-        offsets = stride * torch.exp(box[..., :2].clamp(max=10.0))
-        return Outputs(self.classes(tokens), offsets, box[..., 2:] + 2 * math.log(stride))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -60,14 +61,16 @@ def pyramid_points(levels: list[Level], finest: float) -> Points:
 class ConvolutionHead(nn.Module):
     """`layers` convolutions of size 3, shared by all levels; layer norm and ReLU between them.
 
-    (B, T, D) -> (B, T, outputs), zero in the padding.
+    (B, T, D) -> (B, T, outputs), zero in the padding. hidden: width between them, default that of the tokens.
     """
 
-    def __init__(self, width: int, outputs: int, layers: int, bias: float = 0.0) -> None:
+    def __init__(self, width: int, outputs: int, layers: int, bias: float = 0.0, hidden: int | None = None) -> None:
         super().__init__()
-        self.hidden = nn.ModuleList(nn.Conv1d(width, width, 3, padding=1, bias=False) for _ in range(layers - 1))
-        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers - 1))
-        self.last = nn.Conv1d(width, outputs, 3, padding=1)
+        hidden = hidden or width
+        widths = [width] + [hidden] * (layers - 1)
+        self.hidden = nn.ModuleList(nn.Conv1d(a, b, 3, padding=1, bias=False) for a, b in pairwise(widths))
+        self.norms = nn.ModuleList(nn.LayerNorm(hidden) for _ in range(layers - 1))
+        self.last = nn.Conv1d(hidden, outputs, 3, padding=1)
         nn.init.constant_(self.last.bias, bias)  # type: ignore[arg-type]
 
     def forward(self, level: Level) -> Tensor:
@@ -77,9 +80,11 @@ class ConvolutionHead(nn.Module):
         return self.last(tokens.transpose(1, 2)).transpose(1, 2) * valid
 
 
-def class_head(width: int, classes: int, layers: int, prior: float = 0.01) -> ConvolutionHead:
+def class_head(
+    width: int, classes: int, layers: int, hidden: int | None = None, prior: float = 0.01
+) -> ConvolutionHead:
     """Logits that start at the prior: instances are rare."""
-    return ConvolutionHead(width, classes, layers, -math.log((1 - prior) / prior))
+    return ConvolutionHead(width, classes, layers, -math.log((1 - prior) / prior), hidden)
 
 
 class OffsetHead(nn.Module):

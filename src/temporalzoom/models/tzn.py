@@ -92,7 +92,7 @@ class TemporalZoom(nn.Module):
         checkpoint_deep: bool = False,
         levels: int = 1,
         finest: float = 4.0,
-        mixing: bool = True,
+        mixing: bool = False,
     ) -> None:
         super().__init__()
         self.window, self.deep_window = window, deep_window if window is not None else None
@@ -111,7 +111,7 @@ class TemporalZoom(nn.Module):
         self.zoom = Zoom(width, heads, zoom) if zoom else None
         self.heads = Heads(width, classes, distance_channels, levels=levels)
         self.coarse = (
-            CoarseLevels(width, heads, window, dropout, expansion, levels=levels, finest=finest, mixing=mixing)
+            CoarseLevels(width, classes, heads, window, dropout, expansion, levels=levels, finest=finest, mixing=mixing)
             if levels > 1
             else None
         )
@@ -128,7 +128,7 @@ class TemporalZoom(nn.Module):
         decided, factor = self._decide(features, tokens, mask, shallow, boundaries)
         outputs = self._combine(tokens, mask, shallow, decided, factor)
         outputs.depth = decided
-        return outputs if self.coarse is None else self.coarse(outputs, tokens, mask, self.heads)
+        return outputs if self.coarse is None else self.coarse(outputs, tokens, mask)
 
     def _decide(
         self, features: Tensor, tokens: Tensor, mask: Tensor, shallow: Outputs, boundaries: Tensor | None

@@ -31,7 +31,7 @@ class Uniform(nn.Module):
         stem: Sequence[int] = (),
         levels: int = 1,
         finest: float = 4.0,
-        mixing: bool = True,
+        mixing: bool = False,
     ) -> None:
         super().__init__()
         self.window = window
@@ -39,7 +39,7 @@ class Uniform(nn.Module):
         self.encoder = Encoder(width, heads, depth, window, dropout)
         self.heads = Heads(width, classes, distance_channels, levels=levels)
         self.coarse = (
-            CoarseLevels(width, heads, window, dropout, 4, levels=levels, finest=finest, mixing=mixing)
+            CoarseLevels(width, classes, heads, window, dropout, 4, levels=levels, finest=finest, mixing=mixing)
             if levels > 1
             else None
         )
@@ -49,7 +49,7 @@ class Uniform(nn.Module):
         layout = TokenLayout.build(mask, self.window)
         tokens = self.encoder(self.projection(features, mask), layout)
         outputs = self.heads(tokens)
-        return outputs if self.coarse is None else self.coarse(outputs, tokens, mask, self.heads)
+        return outputs if self.coarse is None else self.coarse(outputs, tokens, mask)
 
     @property
     def receptive_field(self) -> int | None:

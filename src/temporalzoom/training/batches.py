@@ -3,7 +3,7 @@ resumed run identical to an uninterrupted one, with no generator state to store.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -35,9 +35,10 @@ class LevelTargets:
 
 @dataclass
 class Batch:
-    """features: (B, T, F); mask: (B, T); instances per sequence in grid units: starts, ends (N,), labels (N,) integers;
-    distances and distance_weights: (B, T, K), None without BDR; boundaries: (B, T), true positions that pruning may not
-    drop, None where the network protects those it predicts; levels: where BDR is trained on all levels of a pyramid."""
+    """features: (B, T, F), or frames of videos (see `video_batch`); mask: (B, T); instances per sequence in grid units:
+    starts, ends (N,), labels (N,) integers; distances and distance_weights: (B, T, K), None without BDR; boundaries:
+    (B, T), true positions that pruning may not drop, None where the network protects those it predicts; levels: where
+    BDR is trained on all levels of a pyramid."""
 
     features: Tensor
     mask: Tensor
@@ -132,6 +133,13 @@ def _epoch_order(seed: int, epoch: int, size: int) -> NDArray[np.intp]:
     return np.random.default_rng([seed, 1, epoch]).permutation(size)
 
 
+def samples_of_step(split: Split, seed: int, step: int, batch_size: int) -> Iterator[Sample]:
+    """Those of one step: all of them once per epoch, in a new random order each time."""
+    for index in range(step * batch_size, (step + 1) * batch_size):
+        epoch, place = divmod(index, len(split.samples))
+        yield split.samples[_epoch_order(seed, epoch, len(split.samples))[place]]
+
+
 def training_batch(
     split: Split,
     seed: int,
@@ -149,9 +157,7 @@ def training_batch(
     """
     random = np.random.default_rng([seed, 2, step])
     crops = []
-    for index in range(step * batch_size, (step + 1) * batch_size):
-        epoch, place = divmod(index, len(split.samples))
-        sample = split.samples[_epoch_order(seed, epoch, len(split.samples))[place]]
+    for sample in samples_of_step(split, seed, step, batch_size):
         if augmentation is not None:
             crops.append(augmentation.crop(sample, length, random))
         else:

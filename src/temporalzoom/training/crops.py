@@ -38,6 +38,11 @@ def plain_crop(sample: Sample, first: int, length: int) -> Crop:
         features = sample.signal[first : first + length]
     else:
         features = sample.framing.cut(sample.signal, first, length)
+    return crop_at(sample, first, features)
+
+
+def crop_at(sample: Sample, first: int, features: Floats) -> Crop:
+    """features: (T, F) of the positions of a sample from `first` on."""
     last = first + len(features) - 1
     return Crop(
         features,

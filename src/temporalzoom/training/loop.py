@@ -22,7 +22,8 @@ from temporalzoom.errors import InputError
 from temporalzoom.models.allocator import keep_freed_memory
 from temporalzoom.models.denormals import denormals_as_zero
 from temporalzoom.models.inputs import Standardize
-from temporalzoom.training.batches import training_batch
+from temporalzoom.models.video import VideoDetector
+from temporalzoom.training.batches import Batch, training_batch
 from temporalzoom.training.checkpoint import (
     CheckpointInfo,
     list_checkpoints,
@@ -33,10 +34,18 @@ from temporalzoom.training.checkpoint import (
 )
 from temporalzoom.training.crops import Augmentation, channel_statistics
 from temporalzoom.training.metrics_log import MetricsLog
-from temporalzoom.training.network import distance_scales, model_from_config, oracle_reach
+from temporalzoom.training.network import (
+    backbone_from_config,
+    distance_scales,
+    model_from_config,
+    oracle_reach,
+    video_model_from_config,
+    video_settings,
+)
 from temporalzoom.training.objective import objective
 from temporalzoom.training.optimizer import build_optimizer, learning_rate, update_average
 from temporalzoom.training.progress import TrainingProgress
+from temporalzoom.training.video_batches import video_batch
 
 
 class TrainingInterrupted(Exception):
@@ -57,15 +66,24 @@ def train(config: Config, split: Split, run: Path, *, resume: bool = False, cons
     keep_freed_memory()
     options = config.training
     torch.manual_seed(config.seed)
-    model = model_from_config(config, split.input_width, len(split.classes), split.samples[0].grid.stride)
-    if config.model.standardize:
-        standardize_inputs(model, split)
-    _check_stem(config, split)
+    grid, origin = split.samples[0].grid, split.origin
+    model: nn.Module
+    if split.samples[0].video is not None:
+        _check_video_settings(config)
+        built = backbone_from_config(config)
+        model = video_model_from_config(config, built, len(split.classes), grid)
+        input_width, origin = built.width, video_settings(config, built, grid)
+    else:
+        input_width = split.input_width
+        model = model_from_config(config, input_width, len(split.classes), grid.stride)
+        if config.model.standardize:
+            standardize_inputs(model, split)
+        _check_stem(config, split)
     augmentation = None
     if config.augment != AugmentConfig():
         augmentation = Augmentation(config.augment, split.samples, flagged=config.data.missing == "interpolate")
     average = copy.deepcopy(model).requires_grad_(False)
-    optimizer = build_optimizer(model, options)
+    optimizer = _optimizer(model, config)
     step = _prepare_run(config, run, resume)
     if step:
         checkpoint = list_checkpoints(run)[-1]
@@ -74,7 +92,7 @@ def train(config: Config, split: Split, run: Path, *, resume: bool = False, cons
         load_optimizer(checkpoint, model, optimizer)
 
     def save() -> Path:
-        info = CheckpointInfo(step, config, split.classes, split.input_width, split.samples[0].grid, split.origin)
+        info = CheckpointInfo(step, config, split.classes, input_width, grid, origin)
         return save_checkpoint(run, info, model, average, optimizer, options.keep_checkpoints)
 
     model.train()
@@ -111,22 +129,11 @@ def _step(
 ) -> tuple[dict[str, float], float]:
     """One optimizer step over `accumulate` batches. Returns the loss terms and the gradient norm."""
     options = config.training
-    reach = oracle_reach(config, split.samples[0].grid.stride)
     optimizer.zero_grad(set_to_none=True)
     sums: dict[str, Tensor] = {}
     for part in range(options.accumulate):
         index = step * options.accumulate + part
-        batch = training_batch(
-            split,
-            config.seed,
-            index,
-            options.batch_size,
-            options.length,
-            config.bdr,
-            reach,
-            augmentation,
-            distance_scales(config),
-        )
+        batch = _batch(model, split, config, index, augmentation)
         truth = {} if batch.boundaries is None else {"boundaries": batch.boundaries}  # only the oracle ablation has it
         with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
             outputs = model(batch.features, batch.mask, **truth)
@@ -142,9 +149,40 @@ def _step(
         listed = ", ".join(f"{name} {value:.3g}" for name, value in values.items())
         raise InputError(f"training diverged at step {step + 1} ({listed}): lower training.learning_rate")
     for group in optimizer.param_groups:
-        group["lr"] = learning_rate(step, options)
+        group["lr"] = learning_rate(step, options) * group.get("factor", 1.0)
     optimizer.step()
     return values, norm
+
+
+def _batch(model: nn.Module, split: Split, config: Config, index: int, augmentation: Augmentation | None) -> Batch:
+    """The batch of this index: of features, or of frames for a model that begins with them."""
+    options = config.training
+    which = (split, config.seed, index, options.batch_size, options.length, config.bdr)
+    reach, scales = oracle_reach(config, split.samples[0].grid.stride), distance_scales(config)
+    if isinstance(model, VideoDetector):
+        return video_batch(*which, model.trunk.size, config.backbone.augment, reach, scales)
+    return training_batch(*which, reach, augmentation, scales)
+
+
+def _optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
+    """For a model that begins with frames: what came trained moves more slowly than what begins at random."""
+    if not isinstance(model, VideoDetector):
+        return build_optimizer(model, config.training)
+    optimizer = build_optimizer(model.detector, config.training)
+    for group in build_optimizer(model.trunk, config.training).param_groups:
+        if group["params"]:
+            optimizer.add_param_group(group | {"factor": config.backbone.learning_rate_factor})
+    return optimizer
+
+
+def _check_video_settings(config: Config) -> None:
+    """What needs features that are there before training."""
+    if config.model.standardize:
+        raise InputError("model.standardize: needs features; with data.videos they change in training")
+    if config.model.stem:
+        raise InputError("model.stem: needs a raw signal (data.raw), here are videos")
+    if config.augment != AugmentConfig():
+        raise InputError("augment: is for features and signals; with data.videos there is backbone.augment")
 
 
 def standardize_inputs(model: nn.Module, split: Split) -> None:

@@ -11,8 +11,11 @@ from torch import Tensor, nn
 from temporalzoom.bdr import distance_targets
 from temporalzoom.bdr.arrays import Numbers
 from temporalzoom.config import Config
+from temporalzoom.datasets.samples import Backbone, ExtractionSettings, backbone
 from temporalzoom.errors import InputError
 from temporalzoom.models import build_model
+from temporalzoom.models.video import VideoDetector
+from temporalzoom.timegrid import TimeGrid
 
 # Settings of the section `tzn` that shape the objective, not the network.
 _OBJECTIVE = {
@@ -48,6 +51,51 @@ def model_from_config(config: Config, input_width: int, classes: int, stride: fl
     if config.training.positives is not None:
         model.positives = RunningPositives(config.training.positives)
     return model
+
+
+def backbone_from_config(config: Config, pretrained: bool = True) -> Backbone:
+    """The backbone of the section `backbone`, with a module to train.
+
+    pretrained: False where its weights come from a checkpoint, so that nothing is downloaded first.
+    """
+    options: dict[str, Any] = {}
+    if config.backbone.size is not None:
+        options["size"] = config.backbone.size
+    weights = config.backbone.weights
+    if not pretrained and config.backbone.name.startswith("swin3d"):
+        weights = "random"
+    if weights is not None:
+        options["weights"] = weights
+    if weights == "random":
+        options["seed"] = config.seed
+    try:
+        built = backbone(config.backbone.name, **options)
+    except InputError as error:
+        raise InputError(f"backbone.name: {error}") from None
+    if built.module is None:
+        raise InputError(
+            f"backbone.name: {config.backbone.name} cannot be trained; use its features (tzoom extract), "
+            "or one of efficientnet_lite0, swin3d_t, swin3d_s, swin3d_b"
+        )
+    return built
+
+
+def video_model_from_config(config: Config, built: Backbone, classes: int, grid: TimeGrid) -> VideoDetector:
+    """The network that `config` describes behind the module of a backbone, for windows of frames on `grid`."""
+    name, wanted = config.backbone.name, config.backbone.trainable
+    blocks = len(built.module.blocks())
+    if isinstance(wanted, int) and wanted > blocks:
+        raise InputError(f"backbone.trainable: {name} has {blocks} blocks, got {wanted}; `all` trains everything")
+    detector = model_from_config(config, built.width, classes, grid.stride)
+    trainable = None if wanted == "all" else 0 if wanted == "none" else wanted
+    return VideoDetector(
+        built.module, detector, int(grid.window), int(grid.stride), trainable, config.backbone.checkpointing
+    )
+
+
+def video_settings(config: Config, built: Backbone, grid: TimeGrid) -> ExtractionSettings:
+    """How a model that was trained with its backbone makes features of a video."""
+    return ExtractionSettings(built.name, int(grid.stride), int(grid.window), config.data.fps, built.options)
 
 
 class RunningPositives(nn.Module):

@@ -6,16 +6,49 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from temporalzoom.errors import InputError
 from temporalzoom.signals.backbones.images import normalized
 from temporalzoom.signals.backbones.interface import Floats, FrameBackbone
 from temporalzoom.signals.backbones.registry import register
+from temporalzoom.signals.backbones.trunk import Trunk
 from temporalzoom.signals.decoding import Frames
 
 # The Lite models were trained on (pixel - 127) / 128.
 MEAN, DEVIATION = (127 / 255,) * 3, (128 / 255,) * 3
 FRAMES_AT_ONCE = 16
+
+
+class LiteTrunk(Trunk):
+    """One vector per frame; per window as `EfficientNetLite` pools them."""
+
+    per_frame, at_once = True, FRAMES_AT_ONCE
+
+    def __init__(self, network: Any, size: int, name: str) -> None:
+        super().__init__()
+        self.width = 2 * int(network._fc.in_features)
+        network._fc = nn.Identity()  # the classifier of ImageNet: nobody asks it, so nobody stores it
+        self.network, self.size, self.name = network, size, name
+
+    def prepared(self, pictures: Frames) -> Tensor:
+        return normalized(pictures, self.size, MEAN, DEVIATION, self.name)
+
+    def encode(self, images: Tensor) -> Tensor:
+        """(n, 3, size, size) -> (n, d)."""
+        return self.network.extract_features(images).mean((2, 3)).float()
+
+    def pool(self, windows: Tensor) -> Tensor:
+        """(n, window, d) -> (n, 2 d)."""
+        half = windows.shape[1] // 2
+        if half == 0:
+            return torch.cat([windows[:, 0], torch.zeros_like(windows[:, 0])], 1)
+        return torch.cat([windows.mean(1), windows[:, -half:].mean(1) - windows[:, :half].mean(1)], 1)
+
+    def blocks(self) -> list[list[nn.Module]]:
+        found: list[list[nn.Module]] = [[block] for block in self.network._blocks]
+        found[-1] += [self.network._conv_head, self.network._bn1]
+        return found
 
 
 class EfficientNetLite(FrameBackbone):
@@ -25,9 +58,8 @@ class EfficientNetLite(FrameBackbone):
     window, stride = 8, 4
 
     def __init__(self, network: Any, size: int) -> None:
-        self.network = network.eval()
-        self.channels = int(network._fc.in_features)
-        self.width = 2 * self.channels
+        self.module = LiteTrunk(network, size, self.name).eval()
+        self.width = self.module.width
         self.frame_size = self.size = size
         self.options = {"size": size}
 
@@ -35,8 +67,8 @@ class EfficientNetLite(FrameBackbone):
     def frame_features(self, frames: Frames, before: Frames | None) -> Floats:
         pooled = []
         for first in range(0, len(frames), FRAMES_AT_ONCE):
-            images = normalized(frames[first : first + FRAMES_AT_ONCE], self.size, MEAN, DEVIATION, self.name)
-            pooled.append(self.network.extract_features(images).mean((2, 3)).numpy())
+            images = self.module.prepared(frames[first : first + FRAMES_AT_ONCE])
+            pooled.append(self.module.encode(images).numpy())
         return np.concatenate(pooled)
 
     def pool(self, windows: Floats) -> Floats:

@@ -18,7 +18,8 @@ class Backbone(ABC):
     """One vector of `width` numbers per window of frames.
 
     frame_size: the size it wants frames in; window, stride: in frames, where the user asks for nothing else; options:
-    what it was built with, as written into the feature files' description.
+    what it was built with, as written into the feature files' description. module: its network as a torch module that
+    can be trained (see `Trunk`); None where there is nothing to train.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Backbone(ABC):
     window: int
     stride: int
     options: dict[str, Any]
+    module: Any = None  # no torch here: `motion` does without
 
     @abstractmethod
     def __call__(self, clips: Frames) -> Floats:

@@ -21,6 +21,7 @@ _FILES = {
     "swin3d_b": "swin3d",
     "huggingface": "huggingface",
 }
+CUTS = "+cuts"  # at the end of any name: one channel more, see `with_cuts`
 
 
 def register(name: str) -> Callable[[Builder], Builder]:
@@ -39,7 +40,15 @@ def backbone_names() -> tuple[str, ...]:
 
 
 def backbone(name: str, **options: object) -> Backbone:
-    """The backbone called `name`. Options may be given as text; an unknown name or option raises InputError."""
+    """The backbone called `name`. Options may be given as text; an unknown name or option raises InputError.
+
+    `name+cuts` adds a channel: the probability that the window holds a cut from one shot to the next.
+    """
+    if name.endswith(CUTS):
+        wrapped = backbone(name.removesuffix(CUTS), **options)
+        from temporalzoom.signals.backbones.with_cuts import WithCuts
+
+        return WithCuts(wrapped)
     family, _, source = name.partition(":")
     if family not in _builders and family in _FILES:
         import_module(f"temporalzoom.signals.backbones.{_FILES[family]}")

@@ -9,13 +9,45 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from temporalzoom.errors import InputError
 from temporalzoom.signals.backbones.images import IMAGENET_DEVIATION, IMAGENET_MEAN, normalized
 from temporalzoom.signals.backbones.interface import ClipBackbone, Floats
 from temporalzoom.signals.backbones.registry import register
+from temporalzoom.signals.backbones.trunk import Trunk
 from temporalzoom.signals.decoding import Frames
+
+
+class SwinTrunk(Trunk):
+    """One vector per window: the mean over space and time of the last layer."""
+
+    per_frame, at_once = False, 2
+
+    def __init__(self, network: nn.Module, size: int, name: str) -> None:
+        super().__init__()
+        self.network, self.size, self.name = network, size, name
+        self.width = int(network.num_features)  # type: ignore[arg-type]
+
+    def prepared(self, pictures: Frames) -> Tensor:
+        return normalized(pictures, self.size, IMAGENET_MEAN, IMAGENET_DEVIATION, self.name)
+
+    def encode(self, images: Tensor) -> Tensor:
+        """(n, window, 3, size, size) -> (n, width)."""
+        return self.network(images.transpose(1, 2)).float()
+
+    def blocks(self) -> list[list[nn.Module]]:
+        found: list[list[nn.Module]] = []
+        merging: list[nn.Module] = []  # of patches: goes with the block that it leads to
+        for stage in self.network.features:  # type: ignore[union-attr]
+            if not isinstance(stage, nn.Sequential):
+                merging = [stage]
+                continue
+            for block in stage:
+                found.append([*merging, block])
+                merging = []
+        found[-1].append(self.network.norm)  # type: ignore[arg-type]
+        return found
 
 
 class Swin3D(ClipBackbone):
@@ -30,12 +62,12 @@ class Swin3D(ClipBackbone):
         self.width = int(trunk.num_features)  # type: ignore[arg-type]
         trunk.head = nn.Identity()
         self.trunk = trunk.eval()
+        self.module = SwinTrunk(self.trunk, size, name).eval()
         self.frame_size = self.size = size
 
     @torch.inference_mode()
     def __call__(self, clips: Frames) -> Floats:
-        images = normalized(clips, self.size, IMAGENET_MEAN, IMAGENET_DEVIATION, self.name)
-        return self.trunk(images.transpose(1, 2)).float().numpy()  # (N, 3, window, H, W) -> (N, width)
+        return self.module.encode(self.module.prepared(clips)).numpy()
 
 
 def _build(name: str, weights: str, seed: int, size: int) -> Swin3D:
