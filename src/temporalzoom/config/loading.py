@@ -64,9 +64,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 
 
 def _anchor_paths(tree: dict[str, Any], folder: Path) -> None:
-    paths = (
-        ("data", "root"), ("data", "annotations"), ("data", "features"), ("data", "videos"), ("inference", "video_scores")
-    )  # fmt: skip
+    paths = [("data", key) for key in ("root", "annotations", "features", "videos")] + [("inference", "video_scores")]
     for name, key in paths:
         section = tree.get(name)
         if isinstance(section, dict) and isinstance(section.get(key), str):
