@@ -180,3 +180,9 @@ def test_table_with_one_mode_for_all_leaves_words_alone():
 def test_table_that_does_not_fit(rows, highlight):
     with pytest.raises(ValueError):
         Report("t").table(["s", "mAP"], rows, highlight=highlight)
+
+
+def test_files_beside_the_report_are_linked_by_their_relative_path():
+    page = Report("t").video("video/a b.mp4", "A clip.").links([("a < b", "video/a.csv")]).html()
+    assert '<video controls preload="metadata" width="640" src="video/a b.mp4">' in page
+    assert '<a href="video/a.csv">a &lt; b</a>' in page and "A clip." in page

@@ -24,6 +24,9 @@ def demo(
 
     results = run_demo(out, seed, notes)
     screen.print(results_table(results))
+    video = results["video"]
+    found = f"{video['segments']} segments in {video['clip']}, mAP@0.5 {100 * video['mAP']['0.5']:.1f} on unseen clips"
+    screen.print(f"video: {found}", highlight=False, soft_wrap=True)
     screen.print(f"report: {out / 'report.html'}", highlight=False, soft_wrap=True)
 
 

@@ -95,7 +95,7 @@ class Report:
         """A video file beside the report, by its relative path: too large to hold it inside."""
         self._figures += 1
         return self._append(
-            f'<figure class="plot"><video controls preload="metadata" src="{escape(source)}"></video>'
+            f'<figure class="plot"><video controls preload="metadata" width="640" src="{escape(source)}"></video>'
             f"{_caption('Figure', self._figures, caption)}</figure>"
         )
 
