@@ -1,4 +1,4 @@
-"""Put the results of `tzoom bench` into the README and docs/real-data.md, between their markers.
+"""Put the results of `tzoom bench` into the README, docs/real-data.md and docs/detectors.md, between their markers.
 
     python benchmarks/result_tables.py runs/bench/sbhar/results.json --write
 
@@ -19,7 +19,7 @@ from temporalzoom.experiments.real_data_tables import markdown
 
 PROJECT = Path(__file__).resolve().parents[1]
 STORED = PROJECT / "benchmarks" / "results"
-PAGES = (PROJECT / "README.md", PROJECT / "docs" / "real-data.md")
+PAGES = (PROJECT / "README.md", PROJECT / "docs" / "real-data.md", PROJECT / "docs" / "detectors.md")
 MARKED = re.compile(r"(<!-- results:([\w.-]+) [^\n]*-->\n).*?(<!-- /results -->)", re.S)
 
 

@@ -57,7 +57,7 @@ def tables(results: Mapping[str, Any]) -> list[Table]:
     levels = _table(describe(results), "system", *COLUMNS[2:6])
     costs = _table("executed FLOPs and time of one forward pass, of uniform-6; seconds", "system", *COLUMNS[6:])
     retrofit = any("added_lines" in system for system in results["systems"].values())
-    for column in ("training", "localization", *(["lines of BDR"] if retrofit else [])):
+    for column in ("train", "localize", *(["BDR lines"] if retrofit else [])):
         costs.add_column(column, justify="right")
     for name, row in zip(results["systems"], level_rows(results), strict=True):
         levels.add_row(name, *map(_two_lines, row[2:6]))
