@@ -97,13 +97,6 @@ class ActionFormer(PyramidDetector):
         )
         self.offset_head = OffsetHead(self.width, levels, head_layers)
 
-    def build_levels(self, level: Level) -> list[Level]:
-        levels = [level]
-        for layer in self.layers:
-            after = layer(levels[-1])
-            levels = [*levels, after] if after.stride > levels[-1].stride else [after]
-        return levels
-
     def read_offsets(self, level: Level, number: int) -> Tensor:
         return self.offset_head(level, number)
 

@@ -7,6 +7,7 @@ from it. Level l has the tokens at positions 0, 2^l, 2 * 2^l, ...; a sequence of
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -120,8 +121,8 @@ class ResidualScale(nn.Module):
         return branch * kept / (1 - self.drop)
 
 
-class PyramidDetector(nn.Module):
-    """Embedding, levels, heads. A detector says how levels are made (`build_levels`) and read (`read_level`)."""
+class PyramidDetector(nn.Module, ABC):
+    """Embedding, levels, heads. A detector says which `layers` make the levels, and how boundaries are read."""
 
     def __init__(
         self,
@@ -143,13 +144,19 @@ class PyramidDetector(nn.Module):
 
     receptive_field = None  # windows of a long sequence overlap by a share of their length
 
+    layers: nn.ModuleList  # each makes a level from the one before; those of stride 1 only rework the finest
+
     def build_levels(self, level: Level) -> list[Level]:
         """The embedded sequence -> all levels, the finest first."""
-        raise NotImplementedError
+        levels = [level]
+        for layer in self.layers:
+            after = layer(levels[-1])
+            levels = [*levels, after] if after.stride > levels[-1].stride else [after]
+        return levels
 
+    @abstractmethod
     def read_offsets(self, level: Level, number: int) -> Tensor:
         """(B, T / stride, 2), or (B, T / stride, C, 2) where they depend on the class; in strides of the level."""
-        raise NotImplementedError
 
     def features(self, features: Tensor, mask: Tensor) -> list[Level]:
         """features: (B, T, F), mask: (B, T) -> the levels that the heads see."""

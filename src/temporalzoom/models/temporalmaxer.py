@@ -9,19 +9,20 @@ from temporalzoom.models.registry import no_depth, register
 from temporalzoom.models.retrofit import add_distances
 
 
+class MaxPooling(nn.Module):
+    """A level -> the next, of half the positions."""
+
+    def forward(self, level: Level) -> Level:
+        return Level(max_pooled(level), halved(level.mask), 2 * level.stride)
+
+
 class TemporalMaxer(PyramidDetector):
     """Every level is the one before, max-pooled."""
 
     def __init__(self, input_width: int, classes: int, *, levels: int = 6, head_layers: int = 3, **options: object):
         super().__init__(input_width, classes, levels=levels, head_layers=head_layers, **options)  # type: ignore
+        self.layers = nn.ModuleList(MaxPooling() for _ in range(levels - 1))
         self.offset_head = OffsetHead(self.width, levels, head_layers)
-
-    def build_levels(self, level: Level) -> list[Level]:
-        levels = [level]
-        while len(levels) < self.levels:
-            before = levels[-1]
-            levels.append(Level(max_pooled(before), halved(before.mask), 2 * before.stride))
-        return levels
 
     def read_offsets(self, level: Level, number: int) -> Tensor:
         return self.offset_head(level, number)

@@ -122,13 +122,6 @@ class TriDet(PyramidDetector):
         self.scales = nn.Parameter(torch.ones(levels))
         self.register_buffer("bin_distance", torch.arange(bins + 1, dtype=torch.float32), persistent=False)
 
-    def build_levels(self, level: Level) -> list[Level]:
-        levels = [level]
-        for layer in self.layers:
-            after = layer(levels[-1])
-            levels = [*levels, after] if after.stride > levels[-1].stride else [after]
-        return levels
-
     def read_offsets(self, level: Level, number: int) -> Tensor:
         """(B, T / stride, C, 2)."""
         apart = Level(level.tokens.detach(), level.mask, level.stride)  # boundary heads do not shape the features

@@ -1,4 +1,4 @@
-"""The backbone `motion`: where things look how, change and move. No weights, NumPy only, as fast as decoding."""
+"""The backbone `motion`: where things look how, change and move. No weights, NumPy only, and little beside decoding."""
 
 from __future__ import annotations
 

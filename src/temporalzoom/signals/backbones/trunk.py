@@ -35,7 +35,7 @@ class Trunk(nn.Module):
 
     def pool(self, windows: Tensor) -> Tensor:
         """Vectors of the frames of windows (n, window, d) -> (n, width); for networks that see single frames."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} sees whole windows: there is nothing to pool")
 
     @abstractmethod
     def blocks(self) -> list[list[nn.Module]]:
