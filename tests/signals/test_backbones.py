@@ -19,6 +19,7 @@ from temporalzoom.signals.extraction import video_features
 from temporalzoom.signals.framing import Framing
 
 pytest.importorskip("av")
+VIDEOMAE = "huggingface:videomae"  # in the tests: a tiny one, from a folder
 # Small enough for a test. The base model has 88 million weights.
 SMALL: dict[str, dict[str, object]] = {
     "motion": {},
@@ -26,18 +27,37 @@ SMALL: dict[str, dict[str, object]] = {
     "swin3d_t": {"weights": "random", "seed": 1, "size": 32},
     "swin3d_s": {"weights": "random", "seed": 1, "size": 32},
     "swin3d_b": {"weights": "random", "seed": 1, "size": 32},
+    VIDEOMAE: {},
 }
-WIDTHS = {"motion": 316, "efficientnet_lite0": 2560, "swin3d_t": 768, "swin3d_s": 768, "swin3d_b": 1024}
-SLOW = {"swin3d_s", "swin3d_b"}
+WIDTHS = {"motion": 316, "efficientnet_lite0": 2560, "swin3d_t": 768, "swin3d_s": 768, "swin3d_b": 1024, VIDEOMAE: 24}
+TINY = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+SLOW = {"swin3d_s", "swin3d_b", VIDEOMAE}
 every = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in SMALL]
 )
 
 
 @pytest.fixture(scope="module")
-def built(torchvision) -> Callable[[str], Backbone]:
+def built(torchvision, tmp_path_factory) -> Callable[[str], Backbone]:
     """Backbones, each built once."""
-    return functools.cache(lambda name: backbone(name, **SMALL[name]))
+
+    def build(name: str) -> Backbone:
+        if name != VIDEOMAE:
+            return backbone(name, **SMALL[name])
+        folder = tmp_path_factory.mktemp("huggingface") / "videomae"
+        tiny_videomae().save_pretrained(folder)
+        (folder / "preprocessor_config.json").write_text('{"image_mean": [0, 0, 0], "image_std": [1, 1, 1]}')
+        return backbone(f"huggingface:{folder}")
+
+    return functools.cache(build)
+
+
+def tiny_videomae():
+    """A VideoMAE of one layer for 8 frames of 32 x 32, always the same."""
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = transformers.VideoMAEConfig(image_size=32, num_frames=8, **TINY)
+    return transformers.VideoMAEModel(config).eval()
 
 
 def video(frames: int, size, seed: int = 0) -> np.ndarray:
@@ -63,7 +83,7 @@ def test_shape_and_determinism(built, name, clips):
     clips = np.stack([video(8, found.frame_size, seed) for seed in (0, 1)])
     kept = clips.copy()
     features = found(clips)
-    assert found.name == name and features.shape == (2, found.width) == (2, WIDTHS[name])
+    assert found.name.split("/")[-1] == name.split(":")[-1] and features.shape == (2, found.width) == (2, WIDTHS[name])
     assert features.dtype == np.float32 and np.isfinite(features).all()
     assert np.array_equal(clips, kept)
     assert np.array_equal(features, found(clips))
@@ -104,7 +124,7 @@ def test_features_change_when_the_video_does(built, switching, name, seconds):
 
 
 def test_names(monkeypatch):
-    assert backbone_names() == (*SMALL, "huggingface:NAME")
+    assert backbone_names() == (*(name for name in SMALL if name != VIDEOMAE), "huggingface:NAME")
     with pytest.raises(InputError, match=r"'mtion'.*motion, efficientnet_lite0, swin3d_t"):
         backbone("mtion")
     for name in ("huggingface", "motion:fast", "i3d:rgb"):
@@ -274,15 +294,8 @@ def test_without_transformers_it_says_what_to_install(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_tiny_videomae(tmp_path, torchvision, switching):
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    config = transformers.VideoMAEConfig(image_size=32, num_frames=8, **sizes)
-    network = transformers.VideoMAEModel(config).eval()
-    network.save_pretrained(tmp_path / "tiny")
-    (tmp_path / "tiny" / "preprocessor_config.json").write_text('{"image_mean": [0, 0, 0], "image_std": [1, 1, 1]}')
-    found = backbone(f"huggingface:{tmp_path / 'tiny'}")
+def test_a_videomae_gives_the_mean_of_its_tokens(built, tmp_path, switching):
+    found, network = built(VIDEOMAE), tiny_videomae()
     frames = video(8, 32)
     with torch.inference_mode():
         pixels = torch.from_numpy(frames[:, :, 4:36].copy()).permute(0, 3, 1, 2)[None] / 255
@@ -292,8 +305,13 @@ def test_a_tiny_videomae(tmp_path, torchvision, switching):
     assert features.shape == (17, 24) and (grid.window, grid.stride) == (8, 2)
     with pytest.raises(InputError, match="window must be 8, got 6"):
         found(frames[None, :6])
+
+
+@pytest.mark.slow
+def test_what_is_no_video_model_is_refused(torchvision, tmp_path):
+    transformers = pytest.importorskip("transformers")
     with pytest.raises(InputError, match=r"nowhere: no model could be loaded"):
         backbone(f"huggingface:{tmp_path / 'nowhere'}")
-    transformers.BertModel(transformers.BertConfig(vocab_size=9, **sizes)).save_pretrained(tmp_path / "words")
+    transformers.BertModel(transformers.BertConfig(vocab_size=9, **TINY)).save_pretrained(tmp_path / "words")
     with pytest.raises(InputError, match=r"words: not a network for videos"):
         backbone(f"huggingface:{tmp_path / 'words'}")
