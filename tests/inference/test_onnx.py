@@ -36,7 +36,7 @@ data.zoombench.longest=3 model.width=16 model.heads=2 model.window=4 inference.t
 training.steps=2 training.batch_size=2 training.length=50 training.warmup_steps=0 training.learning_rate=0.003
 """.split()
 SYSTEMS = {
-    "uniform": dict(name="uniform-2"),
+    "uniform": dict(name="uniform-2", layer_scale=0.3),
     "uniform, no BDR": dict(name="uniform-1", distance_channels=None, standardize=True),
     "uniform, global, raw": dict(name="uniform-1", window=None, stem=(2, 3)),
     "residual, packed, budget": dict(name="tzn", combine="residual", zoom=0, deep_window=5, budget=0.3),
@@ -44,7 +44,7 @@ SYSTEMS = {
         name="tzn", combine="logits", distance_channels=None, normalize_logits=True, hysteresis="deadzone"
     ),
     "features, no gates": dict(name="tzn", combine="features", depth=False, uncertainty=False, pruning=False),
-    "layers": dict(name="tzn", combine="layers", zoom=3, tau_min=0.4, hysteresis="none"),
+    "layers": dict(name="tzn", layer_scale=0.3, combine="layers", zoom=3, tau_min=0.4, hysteresis="none"),
     "layers, packed": dict(name="tzn", combine="layers", zoom=0, hysteresis="none"),
 }
 

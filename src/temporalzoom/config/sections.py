@@ -143,11 +143,10 @@ class ModelConfig(Section):
     heads: Count = 4
     window: Count | None = 9  # reach of attention in positions; null: global
     dropout: Share = 0.1
+    drop_path: Annotated[float, Field(ge=0, lt=1)] = 0.0  # whole residual branches, for a sequence at a time
+    layer_scale: Positive | None = None  # a factor per channel on residual branches, from here on; null: none
     standardize: bool = False  # every input channel to zero mean and unit variance, as measured on the training subset
     stem: tuple[Count, ...] = ()  # strides of convolutions over raw rows; their product is data.stride (and window)
-    levels: Annotated[int, Field(ge=1, le=12)] = 1  # uniform, tzn: above the first, coarser ones for longer instances
-    finest: Positive = 4.0  # longest offset of the first level, in positions, if there are several
-    mixing: bool = False  # a transformer layer on each coarser level; false: max pooling alone
 
 
 class TZNConfig(Section):

@@ -47,9 +47,8 @@ def describe(results: Mapping[str, Any]) -> str:
 def command(results: Mapping[str, Any]) -> str:
     """What measures this."""
     kind = results.get("benchmark", "ours")
-    return (
-        f"tzoom bench {results['data_set']}" if kind == "ours" else f"tzoom bench {kind} --data {results['data_set']}"
-    )
+    words = [results["data_set"]] if kind == "ours" else [kind, "--data", results["data_set"]]
+    return " ".join(["tzoom bench", *words, *results.get("overrides", ())])
 
 
 def tables(results: Mapping[str, Any]) -> list[Table]:

@@ -77,7 +77,8 @@ RECIPES: dict[str, tuple[str, ...]] = {
 # What the pyramid detectors of the field were published with, beside the data set's own recipe.
 _PUBLISHED = (
     "model.window=9",
-    "model.dropout=0.1",
+    "model.drop_path=0.1",
+    "model.layer_scale=1e-4",
     "training.box_loss=diou",
     "training.positives=100",
     "training.focal_alpha=0.25",

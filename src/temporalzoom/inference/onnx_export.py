@@ -71,9 +71,8 @@ def save_onnx(
 
 def _form_of(model: nn.Module, name: str) -> tuple[UniformForm | ZoomForm, tuple[str, ...]]:
     """What is exported in the place of `model`, and the names of its outputs."""
-    if not isinstance(model, Uniform | TemporalZoom) or getattr(model, "coarse", None) is not None:
-        what = f"{name} with model.levels above 1" if isinstance(model, Uniform | TemporalZoom) else name
-        raise InputError(f"model.name: {what} cannot be exported; uniform-N and tzn (model.levels=1) can")
+    if not isinstance(model, Uniform | TemporalZoom):
+        raise InputError(f"model.name: {name} cannot be exported; uniform-N and tzn can")
     names = RAW_NAMES if model.heads.distance is not None else RAW_NAMES[:3]
     return (UniformForm(model), names) if isinstance(model, Uniform) else (ZoomForm(model), names + DEPTH_NAMES)
 
@@ -146,8 +145,8 @@ def transformer_layer(layer: TransformerLayer, tokens: Tensor, layout: Band) -> 
         after = F.pad(mixed, (0, 0, 0, 1))[1:] * layout.following
         taps = layer.mix.taps
         mixed = mixed * taps[1] + before * taps[0] + after * taps[2]
-    tokens = tokens + attention(layer.attention, mixed, layout)
-    return tokens + layer.feed_forward(layer.feed_forward_norm(tokens))
+    tokens = tokens + layer.attention_branch(attention(layer.attention, mixed, layout))
+    return tokens + layer.feed_forward_branch(layer.feed_forward(layer.feed_forward_norm(tokens)))
 
 
 def encode(layers: nn.ModuleList, tokens: Tensor, layout: Band) -> Tensor:
@@ -311,8 +310,8 @@ def run_layer(layer: nn.Module, tokens: Tensor, around: Band | Near) -> Tensor:
     if isinstance(layer, TransformerLayer) and isinstance(around, Band):
         return transformer_layer(layer, tokens, around)
     assert isinstance(layer, ZoomLayer) and isinstance(around, Near)
-    tokens = tokens + look(layer.look, layer.look_norm(tokens), around)
-    return tokens + layer.feed_forward(layer.feed_forward_norm(tokens))
+    tokens = tokens + layer.look_branch(look(layer.look, layer.look_norm(tokens), around))
+    return tokens + layer.feed_forward_branch(layer.feed_forward(layer.feed_forward_norm(tokens)))
 
 
 def look(module: Look, tokens: Tensor, around: Near) -> Tensor:

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from temporalzoom.models.attention import AttentionLayout, attend, global_layout, local_layout
-from temporalzoom.models.layers import feed_forward
-from temporalzoom.models.pyramid import Level, OffsetHead, PyramidDetector, ResidualScale, halved, max_pooled
+from temporalzoom.models.layers import Branch, Restraint, feed_forward
+from temporalzoom.models.pyramid import Level, OffsetHead, PyramidDetector, halved, max_pooled
 from temporalzoom.models.registry import no_depth, register
 from temporalzoom.models.retrofit import add_distances
 
@@ -31,7 +31,7 @@ class ConvolutionalTransformer(nn.Module):
     """Pre-norm transformer layer; with stride 2 it halves the sequence, and the skip connection is max pooling."""
 
     def __init__(
-        self, width: int, heads: int, window: int | None, stride: int, expansion: float, dropout: float
+        self, width: int, heads: int, window: int | None, stride: int, expansion: float, restraint: Restraint
     ) -> None:
         super().__init__()
         if width % heads:
@@ -40,10 +40,10 @@ class ConvolutionalTransformer(nn.Module):
         self.attention_norm = nn.LayerNorm(width)
         self.query, self.key, self.value = (ConvolvedProjection(width, stride) for _ in range(3))
         self.output = nn.Linear(width, width)
-        self.attention_scale = ResidualScale(width, dropout)
+        self.attention_scale = Branch(width, restraint)
         self.feed_forward_norm = nn.LayerNorm(width)
         self.feed_forward = feed_forward(width, int(expansion))
-        self.feed_forward_scale = ResidualScale(width, dropout)
+        self.feed_forward_scale = Branch(width, restraint)
 
     def forward(self, level: Level) -> Level:
         mask = level.mask if self.stride == 1 else halved(level.mask)
@@ -87,13 +87,15 @@ class ActionFormer(PyramidDetector):
         head_layers: int = 3,
         stem_layers: int = 2,
         expansion: float | None = None,
-        dropout: float = 0.1,
+        drop_path: float = 0.1,
+        layer_scale: float | None = 1e-4,
         **options: object,
     ) -> None:
         super().__init__(input_width, classes, levels=levels, head_layers=head_layers, **options)  # type: ignore
+        restraint = Restraint(drop_path=drop_path, layer_scale=layer_scale)
         strides = [1] * stem_layers + [2] * (levels - 1)
         self.layers = nn.ModuleList(
-            ConvolutionalTransformer(self.width, heads, window, stride, expansion or 4, dropout) for stride in strides
+            ConvolutionalTransformer(self.width, heads, window, stride, expansion or 4, restraint) for stride in strides
         )
         self.offset_head = OffsetHead(self.width, levels, head_layers)
 
@@ -104,7 +106,7 @@ class ActionFormer(PyramidDetector):
 @register("actionformer")
 def build_actionformer(depth: int | None, input_width: int, classes: int, /, **options: object) -> nn.Module:
     no_depth("actionformer", depth)
-    used = {"width", "heads", "window", "dropout", "standardize", "stem"}
+    used = {"width", "heads", "window", "drop_path", "layer_scale", "standardize", "stem"}
     used |= {"levels", "finest", "head_layers", "stem_layers", "expansion"}
     known = {key: value for key, value in options.items() if key in used}
     return add_distances(ActionFormer(input_width, classes, **known), options)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from temporalzoom.models.attention import AttentionLayout, attend_shared, barrier, initial_bias
-from temporalzoom.models.layers import TokenLayout, feed_forward, xavier
+from temporalzoom.models.layers import Branch, Restraint, TokenLayout, feed_forward, xavier
 from temporalzoom.models.packing import Packed
 
 
@@ -84,15 +84,15 @@ class Look(nn.Module):
 class ZoomLayer(nn.Module):
     """Pre-norm layer: attention to the surroundings, feed-forward. (1, N, D) -> (1, N, D)."""
 
-    def __init__(self, width: int, heads: int, reach: int, dropout: float, expansion: int) -> None:
+    def __init__(self, width: int, heads: int, reach: int, restraint: Restraint, expansion: int) -> None:
         super().__init__()
         self.look_norm = nn.LayerNorm(width)
         self.look = Look(width, heads, reach)
         self.feed_forward_norm = nn.LayerNorm(width)
         self.feed_forward = feed_forward(width, expansion)
-        self.dropout = nn.Dropout(dropout)
+        self.look_branch, self.feed_forward_branch = Branch(width, restraint), Branch(width, restraint)
         xavier(self)
 
     def forward(self, tokens: Tensor, around: Surroundings) -> Tensor:
-        tokens = tokens + self.dropout(self.look(self.look_norm(tokens), around))
-        return tokens + self.dropout(self.feed_forward(self.feed_forward_norm(tokens)))
+        tokens = tokens + self.look_branch(self.look(self.look_norm(tokens), around))
+        return tokens + self.feed_forward_branch(self.feed_forward(self.feed_forward_norm(tokens)))

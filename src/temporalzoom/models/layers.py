@@ -68,6 +68,42 @@ class NeighbourMix(nn.Module):
         return torch.addcmul(mixed, following, self.taps[2])
 
 
+@dataclass(frozen=True)
+class Restraint:
+    """How residual branches are held back, lest a deep network learns its recordings by heart.
+
+    dropout: of single values; drop_path: of a whole branch, for a sequence at a time; layer_scale: what a factor per
+    channel starts from, None: no factor. per_token: whole branches are dropped for a token at a time instead, where the
+    sequences of a batch are packed into one.
+    """
+
+    dropout: float = 0.0
+    drop_path: float = 0.0
+    layer_scale: float | None = None
+    per_token: bool = False
+
+
+class Branch(nn.Module):
+    """What a residual branch adds, under a restraint. (B, T, D) -> (B, T, D)."""
+
+    def __init__(self, width: int, restraint: Restraint) -> None:
+        super().__init__()
+        # On the branch only: dropout inside attention would rule out fused kernels.
+        self.dropout = nn.Dropout(restraint.dropout)
+        self.drop_path, self.per_token = restraint.drop_path, restraint.per_token
+        start = restraint.layer_scale
+        self.scale = None if start is None else nn.Parameter(torch.full((width,), start))
+
+    def forward(self, added: Tensor) -> Tensor:
+        added = self.dropout(added)
+        if self.scale is not None:
+            added = added * self.scale
+        if self.training and self.drop_path:
+            shape = (*added.shape[:2], 1) if self.per_token else (len(added), 1, 1)
+            added = added * (torch.rand(shape, device=added.device) >= self.drop_path) / (1 - self.drop_path)
+        return added
+
+
 def feed_forward(width: int, expansion: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(width, expansion * width), nn.GELU(), nn.Linear(expansion * width, width))
 
@@ -91,7 +127,7 @@ class TransformerLayer(nn.Module):
         width: int,
         heads: int,
         window: int | None,
-        dropout: float = 0.0,
+        restraint: Restraint = Restraint(),
         expansion: int = 4,
         mix: bool = True,
     ) -> None:
@@ -101,16 +137,15 @@ class TransformerLayer(nn.Module):
         self.attention = SelfAttention(width, heads, window or GLOBAL_REACH)
         self.feed_forward_norm = nn.LayerNorm(width)
         self.feed_forward = feed_forward(width, expansion)
-        # On the residual branches only: dropout inside attention would rule out fused kernels.
-        self.dropout = nn.Dropout(dropout)
+        self.attention_branch, self.feed_forward_branch = Branch(width, restraint), Branch(width, restraint)
         xavier(self)
 
     def forward(self, tokens: Tensor, layout: TokenLayout) -> Tensor:
         mixed = self.attention_norm(tokens)
         if self.mix is not None:
             mixed = self.mix(mixed, layout)
-        tokens = tokens + self.dropout(self.attention(mixed, layout.attention))
-        return tokens + self.dropout(self.feed_forward(self.feed_forward_norm(tokens)))
+        tokens = tokens + self.attention_branch(self.attention(mixed, layout.attention))
+        return tokens + self.feed_forward_branch(self.feed_forward(self.feed_forward_norm(tokens)))
 
 
 class Encoder(nn.Module):
@@ -122,13 +157,13 @@ class Encoder(nn.Module):
         heads: int,
         depth: int,
         window: int | None,
-        dropout: float = 0.0,
+        restraint: Restraint = Restraint(),
         expansion: int = 4,
         mix: bool = True,
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
-            TransformerLayer(width, heads, window, dropout, expansion, mix) for _ in range(depth)
+            TransformerLayer(width, heads, window, restraint, expansion, mix) for _ in range(depth)
         )
 
     def forward(self, tokens: Tensor, layout: TokenLayout) -> Tensor:

@@ -10,7 +10,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -62,16 +61,14 @@ def pyramid_points(levels: list[Level], finest: float) -> Points:
 class ConvolutionHead(nn.Module):
     """`layers` convolutions of size 3, shared by all levels; layer norm and ReLU between them.
 
-    (B, T, D) -> (B, T, outputs), zero in the padding. hidden: width between them, default that of the tokens.
+    (B, T, D) -> (B, T, outputs), zero in the padding.
     """
 
-    def __init__(self, width: int, outputs: int, layers: int, bias: float = 0.0, hidden: int | None = None) -> None:
+    def __init__(self, width: int, outputs: int, layers: int, bias: float = 0.0) -> None:
         super().__init__()
-        hidden = hidden or width
-        widths = [width] + [hidden] * (layers - 1)
-        self.hidden = nn.ModuleList(nn.Conv1d(a, b, 3, padding=1, bias=False) for a, b in pairwise(widths))
-        self.norms = nn.ModuleList(nn.LayerNorm(hidden) for _ in range(layers - 1))
-        self.last = nn.Conv1d(hidden, outputs, 3, padding=1)
+        self.hidden = nn.ModuleList(nn.Conv1d(width, width, 3, padding=1, bias=False) for _ in range(layers - 1))
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers - 1))
+        self.last = nn.Conv1d(width, outputs, 3, padding=1)
         nn.init.constant_(self.last.bias, bias)  # type: ignore[arg-type]
 
     def forward(self, level: Level) -> Tensor:
@@ -81,11 +78,9 @@ class ConvolutionHead(nn.Module):
         return self.last(tokens.transpose(1, 2)).transpose(1, 2) * valid
 
 
-def class_head(
-    width: int, classes: int, layers: int, hidden: int | None = None, prior: float = 0.01
-) -> ConvolutionHead:
+def class_head(width: int, classes: int, layers: int, prior: float = 0.01) -> ConvolutionHead:
     """Logits that start at the prior: instances are rare."""
-    return ConvolutionHead(width, classes, layers, -math.log((1 - prior) / prior), hidden)
+    return ConvolutionHead(width, classes, layers, -math.log((1 - prior) / prior))
 
 
 class OffsetHead(nn.Module):
@@ -98,27 +93,6 @@ class OffsetHead(nn.Module):
 
     def forward(self, level: Level, number: int) -> Tensor:
         return F.relu(self.convolutions(level) * self.scales[number])
-
-
-class ResidualScale(nn.Module):
-    """A residual branch that starts almost silent and, in training, is dropped for whole sequences at random.
-
-    Without a drop rate the branch stays as it is, as in the published codes. (B, T, D) -> (B, T, D).
-    """
-
-    def __init__(self, width: int, drop: float) -> None:
-        super().__init__()
-        self.drop = drop
-        self.scale = nn.Parameter(torch.full((width,), 1e-4)) if drop > 0 else None
-
-    def forward(self, branch: Tensor) -> Tensor:
-        if self.scale is None:
-            return branch
-        branch = branch * self.scale
-        if not self.training:
-            return branch
-        kept = torch.rand(len(branch), 1, 1, device=branch.device) >= self.drop
-        return branch * kept / (1 - self.drop)
 
 
 class PyramidDetector(nn.Module, ABC):

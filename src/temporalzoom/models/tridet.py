@@ -8,11 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from temporalzoom.models.layers import Branch, Restraint
 from temporalzoom.models.pyramid import (
     ConvolutionHead,
     Level,
     PyramidDetector,
-    ResidualScale,
     class_head,
     halved,
     max_pooled,
@@ -46,7 +46,7 @@ class SGP(nn.Module):
     sequence; the window-level branch looks with a narrow and a wide kernel, gated.
     """
 
-    def __init__(self, width: int, stride: int, granularity: float, expansion: float, dropout: float) -> None:
+    def __init__(self, width: int, stride: int, granularity: float, expansion: float, restraint: Restraint) -> None:
         super().__init__()
         narrow = 1
         wide = round((narrow + 1) * granularity)
@@ -66,7 +66,7 @@ class SGP(nn.Module):
         self.feed_forward_norm = MaskedGroupNorm(width, math.gcd(16, width))
         hidden = round(expansion * width)
         self.feed_forward = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
-        self.perception_scale, self.feed_forward_scale = ResidualScale(width, dropout), ResidualScale(width, dropout)
+        self.perception_scale, self.feed_forward_scale = Branch(width, restraint), Branch(width, restraint)
 
     def forward(self, level: Level) -> Level:
         tokens = level.tokens if self.stride == 1 else max_pooled(level)
@@ -107,14 +107,16 @@ class TriDet(PyramidDetector):
         expansion: float | None = None,
         bins: int = 16,
         granularity: float = 5.0,
-        dropout: float = 0.1,
+        drop_path: float = 0.1,
+        layer_scale: float | None = 1e-4,
         **options: object,
     ) -> None:
         super().__init__(input_width, classes, levels=levels, head_layers=head_layers, **options)  # type: ignore
         self.bins = bins
+        restraint = Restraint(drop_path=drop_path, layer_scale=layer_scale)
 
         def layer(stride: int) -> SGP:
-            return SGP(self.width, stride, granularity, expansion or 1.5, dropout if stride > 1 else 0.0)
+            return SGP(self.width, stride, granularity, expansion or 1.5, restraint if stride > 1 else Restraint())
 
         self.layers = nn.ModuleList(layer(stride) for stride in [1] * stem_layers + [2] * (levels - 1))
         self.start_head, self.end_head = (class_head(self.width, classes, head_layers) for _ in range(2))
@@ -138,7 +140,7 @@ class TriDet(PyramidDetector):
 @register("tridet")
 def build_tridet(depth: int | None, input_width: int, classes: int, /, **options: object) -> nn.Module:
     no_depth("tridet", depth)
-    used = {"width", "dropout", "standardize", "stem", "levels", "finest", "head_layers", "stem_layers", "expansion"}
-    used |= {"bins", "granularity"}
+    used = {"width", "drop_path", "layer_scale", "standardize", "stem", "levels", "finest", "head_layers"}
+    used |= {"stem_layers", "expansion", "bins", "granularity"}
     known = {key: value for key, value in options.items() if key in used}
     return add_distances(TriDet(input_width, classes, **known), options)  # type: ignore[arg-type]

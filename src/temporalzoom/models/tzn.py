@@ -15,7 +15,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from temporalzoom.models.coarse_levels import CoarseLevels
 from temporalzoom.models.deep import Surroundings, Zoom, ZoomLayer
 from temporalzoom.models.depth import (
     Uncertainty,
@@ -29,7 +28,7 @@ from temporalzoom.models.depth import (
 )
 from temporalzoom.models.heads import Heads
 from temporalzoom.models.inputs import Projection
-from temporalzoom.models.layers import Encoder, TokenLayout
+from temporalzoom.models.layers import Encoder, Restraint, TokenLayout
 from temporalzoom.models.outputs import Depth, Outputs
 from temporalzoom.models.packing import Packed
 from temporalzoom.models.registry import register
@@ -65,6 +64,8 @@ class TemporalZoom(nn.Module):
         heads: int = 4,
         window: int | None = 9,
         dropout: float = 0.1,
+        drop_path: float = 0.0,
+        layer_scale: float | None = None,
         distance_channels: int | None = None,
         standardize: bool = False,
         stem: Sequence[int] = (),
@@ -90,9 +91,6 @@ class TemporalZoom(nn.Module):
         supervision: Literal["value", "penalty"] = "value",
         execution: Literal["sparse", "dense"] = "sparse",
         checkpoint_deep: bool = False,
-        levels: int = 1,
-        finest: float = 4.0,
-        mixing: bool = False,
     ) -> None:
         super().__init__()
         self.window, self.deep_window = window, deep_window if window is not None else None
@@ -103,18 +101,15 @@ class TemporalZoom(nn.Module):
         self.supervision, self.execution, self.checkpoint_deep = supervision, execution, checkpoint_deep
         narrow = max(width // 4, 8)
         self.projection = Projection(input_width, width, standardize=standardize, stem=stem)
-        self.shallow = Encoder(width, heads, shallow_layers, window, dropout, expansion)
+        restraint = Restraint(dropout, drop_path, layer_scale)
+        packed = replace(restraint, per_token=True)
+        self.shallow = Encoder(width, heads, shallow_layers, window, restraint, expansion)
         if zoom:
-            self.deep = nn.ModuleList(ZoomLayer(width, heads, zoom, dropout, expansion) for _ in range(deep_layers))
+            self.deep = nn.ModuleList(ZoomLayer(width, heads, zoom, packed, expansion) for _ in range(deep_layers))
         else:
-            self.deep = Encoder(width, heads, deep_layers, self.deep_window, dropout, expansion).layers
+            self.deep = Encoder(width, heads, deep_layers, self.deep_window, packed, expansion).layers
         self.zoom = Zoom(width, heads, zoom) if zoom else None
-        self.heads = Heads(width, classes, distance_channels, levels=levels)
-        self.coarse = (
-            CoarseLevels(width, classes, heads, window, dropout, expansion, levels=levels, finest=finest, mixing=mixing)
-            if levels > 1
-            else None
-        )
+        self.heads = Heads(width, classes, distance_channels)
         self.uncertainty = Uncertainty(width, narrow) if uncertainty else None
         self.depth = gate(width + 1 + CLAIMS, 2 * narrow, bias=0.0) if depth else None
         self.importance = gate(width, narrow, bias=2.0) if pruning else None
@@ -128,7 +123,7 @@ class TemporalZoom(nn.Module):
         decided, factor = self._decide(features, tokens, mask, shallow, boundaries)
         outputs = self._combine(tokens, mask, shallow, decided, factor)
         outputs.depth = decided
-        return outputs if self.coarse is None else self.coarse(outputs, tokens, mask)
+        return outputs
 
     def _decide(
         self, features: Tensor, tokens: Tensor, mask: Tensor, shallow: Outputs, boundaries: Tensor | None

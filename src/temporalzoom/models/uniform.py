@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from temporalzoom.models.coarse_levels import CoarseLevels
 from temporalzoom.models.heads import Heads, Outputs
 from temporalzoom.models.inputs import Projection
-from temporalzoom.models.layers import Encoder, TokenLayout
+from temporalzoom.models.layers import Encoder, Restraint, TokenLayout
 from temporalzoom.models.registry import register
 
 
@@ -26,35 +25,29 @@ class Uniform(nn.Module):
         heads: int = 4,
         window: int | None = 9,
         dropout: float = 0.1,
+        drop_path: float = 0.0,
+        layer_scale: float | None = None,
         distance_channels: int | None = None,
         standardize: bool = False,
         stem: Sequence[int] = (),
-        levels: int = 1,
-        finest: float = 4.0,
-        mixing: bool = False,
     ) -> None:
         super().__init__()
         self.window = window
         self.projection = Projection(input_width, width, standardize=standardize, stem=stem)
-        self.encoder = Encoder(width, heads, depth, window, dropout)
-        self.heads = Heads(width, classes, distance_channels, levels=levels)
-        self.coarse = (
-            CoarseLevels(width, classes, heads, window, dropout, 4, levels=levels, finest=finest, mixing=mixing)
-            if levels > 1
-            else None
-        )
+        restraint = Restraint(dropout, drop_path, layer_scale)
+        self.encoder = Encoder(width, heads, depth, window, restraint)
+        self.heads = Heads(width, classes, distance_channels)
 
     def forward(self, features: Tensor, mask: Tensor) -> Outputs:
         """features: (B, T, F), mask: (B, T) -> Outputs."""
         layout = TokenLayout.build(mask, self.window)
         tokens = self.encoder(self.projection(features, mask), layout)
-        outputs = self.heads(tokens)
-        return outputs if self.coarse is None else self.coarse(outputs, tokens, mask)
+        return self.heads(tokens)
 
     @property
     def receptive_field(self) -> int | None:
         """How many positions to either side can influence an output; None = all (global attention)."""
-        if self.window is None or self.coarse is not None:
+        if self.window is None:
             return None
         return self.projection.reach + len(self.encoder.layers) * (self.window + 1)
 
