@@ -51,11 +51,11 @@ def test_costs_are_ratios_seed_by_seed():
     assert costs(runs, None)["flops_ratio"] is None and costs(runs, base)["gflops"] == 3.0
 
 
-@pytest.mark.parametrize("data_set", ["sbhar", "tug", "rats"])
+@pytest.mark.parametrize("data_set", ["sbhar", "sbhar-stem", "tug", "rats"])
 @pytest.mark.parametrize(("system", "ending"), [("uniform-6+bdr", ""), ("tzn", "_tzn")])
 def test_the_files_hold_the_same_recipes(data_set, system, ending):
     """`tzoom train configs/sbhar_tzn.yaml` trains what the benchmark trains."""
-    file = CONFIGS / f"{data_set}{ending}.yaml"
+    file = CONFIGS / f"{data_set}{ending}.yaml".replace("-", "_")
     stored = load_config(file)
     root = stored.data.root or stored.data.annotations.parent
     assert stored == bench_config(data_set, system, 0, root)

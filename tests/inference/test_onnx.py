@@ -17,9 +17,10 @@ from rich.console import Console
 from temporalzoom.config import InferenceConfig, load_config
 from temporalzoom.datasets.zoombench import make_zoombench
 from temporalzoom.errors import InputError
-from temporalzoom.inference import onnx_export
+from temporalzoom.inference import onnx_forms
 from temporalzoom.inference.localizer import Localizer
-from temporalzoom.inference.onnx_export import hold, save_onnx
+from temporalzoom.inference.onnx_export import save_onnx
+from temporalzoom.inference.onnx_forms import hold
 from temporalzoom.inference.onnx_network import OnnxDescription, OnnxNetwork, compare_networks
 from temporalzoom.models import build_model
 from temporalzoom.models import depth as models_depth
@@ -52,7 +53,7 @@ SYSTEMS = {
 @pytest.fixture(autouse=True)
 def short_sequences(monkeypatch):
     """A hysteresis for 128 positions: a smaller graph, exported sooner."""
-    monkeypatch.setattr(onnx_export, "DOUBLINGS", 7)
+    monkeypatch.setattr(onnx_forms, "DOUBLINGS", 7)
 
 
 def described(name: str = "tzn") -> OnnxDescription:
@@ -137,7 +138,7 @@ def run(tmp_path_factory, split):
 
 
 def test_the_command_writes_a_file_that_localizes_like_the_run(run, split, tmp_path, tzoom, monkeypatch):
-    monkeypatch.setattr(onnx_export, "DOUBLINGS", 10)  # enough for the 700 positions of the comparison
+    monkeypatch.setattr(onnx_forms, "DOUBLINGS", 10)  # enough for the 700 positions of the comparison
     code, printed, error = tzoom("export", "--model", run, "--out", tmp_path / "new" / "m.onnx", "--budget", 0.4)
     assert code == 0, error
     assert "tzn-1, features (1, T, 8)" in printed and "gating kept" in printed and "largest difference" in printed
@@ -174,7 +175,7 @@ def test_two_networks_are_compared_output_by_output():
 
 
 def test_what_differs_is_not_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(onnx_export, "attention", lambda module, tokens, layout: module.output(tokens))
+    monkeypatch.setattr(onnx_forms, "attention", lambda module, tokens, layout: module.output(tokens))
     (tmp_path / "m.onnx").write_text("before")
     with pytest.raises(
         InputError, match=r"m\.onnx: not written: it would differ from uniform-1 by .* more than 0\.0001"

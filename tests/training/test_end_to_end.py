@@ -24,9 +24,10 @@ from temporalzoom.errors import InputError
 from temporalzoom.experiments.localization import localize_files
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.models.video import VideoDetector
-from temporalzoom.signals import extraction
+from temporalzoom.signals import pieces
 from temporalzoom.signals.decoding import clock_frames
-from temporalzoom.signals.extraction import open_video, video_features
+from temporalzoom.signals.extraction import video_features
+from temporalzoom.signals.pieces import open_video
 from temporalzoom.training import train
 from temporalzoom.training.checkpoint import find_checkpoint, load_weights
 from temporalzoom.training.frame_augmentation import decoded_side, draw_variation, vary_frames
@@ -130,10 +131,10 @@ def test_only_what_is_needed_is_decoded(tmp_path, monkeypatch, suffix):
             seen.append(frame.pts)
             yield frame
 
-    decoded = extraction.decoded_frames
+    decoded = pieces.decoded_frames
     video = open_video(stuttering(tmp_path / f"clip{suffix}"))
     assert video.read(0, 1, 32).shape == (1, 32, 48, 3)
-    monkeypatch.setattr(extraction, "decoded_frames", counted)
+    monkeypatch.setattr(pieces, "decoded_frames", counted)
     video.read(44, 5, 32)
     assert 5 <= len(seen) <= 10 + 10 + 5 + 1  # two key frames back where the index is one of decoding times
 

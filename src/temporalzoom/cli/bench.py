@@ -18,9 +18,15 @@ Seeds = Annotated[str, typer.Option(help="Seeds, comma-separated")]
 
 
 @bench_app.command("sbhar", epilog="Example: tzoom bench sbhar --data data/sbhar --seeds 0,1,2")
-def bench_sbhar(data: Folder, overrides: Overrides = None, out: BenchOut = None, seeds: Seeds = "0,1,2") -> None:
+def bench_sbhar(
+    data: Folder,
+    overrides: Overrides = None,
+    out: BenchOut = None,
+    seeds: Seeds = "0,1,2",
+    stem: Annotated[bool, typer.Option("--stem", help="Learned convolutions over the samples, not windows")] = False,
+) -> None:
     """Daily activities and transitions, phone at the waist (SBHAR/HAPT, UCI split)."""
-    _bench("sbhar", data, overrides, out, seeds)
+    _bench("sbhar-stem" if stem else "sbhar", data, overrides, out, seeds)
 
 
 @bench_app.command("tug", epilog="Example: tzoom bench tug --data data/tug --seeds 0,1,2")
@@ -35,7 +41,7 @@ def bench_rats(data: Folder, overrides: Overrides = None, out: BenchOut = None, 
     _bench("rats", data, overrides, out, seeds)
 
 
-DataSet = Annotated[str, typer.Option("--data", help="zoombench, sbhar or tug")]
+DataSet = Annotated[str, typer.Option("--data", help="zoombench, sbhar, sbhar-stem or tug")]
 Root = Annotated[Path | None, typer.Option(help="The data set's folder; zoombench has none")]
 Systems = Annotated[str | None, typer.Option(help="Only these systems, comma-separated")]
 

@@ -14,8 +14,8 @@ from temporalzoom.segments import Segments
 from temporalzoom.signals.backbones import Backbone as Backbone
 from temporalzoom.signals.backbones import backbone as backbone
 from temporalzoom.signals.extraction import ExtractionSettings as ExtractionSettings
-from temporalzoom.signals.extraction import Video as Video
 from temporalzoom.signals.framing import Framing
+from temporalzoom.signals.pieces import Video as Video
 from temporalzoom.timegrid import TimeGrid
 
 

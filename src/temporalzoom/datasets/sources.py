@@ -37,10 +37,11 @@ from temporalzoom.datasets.tug import open_tug
 from temporalzoom.datasets.video_sets import AGNOSTIC, annotation_file, clipped, without_labels
 from temporalzoom.datasets.zoombench import make_zoombench
 from temporalzoom.errors import InputError
-from temporalzoom.signals.extraction import Video, find_videos, open_video
+from temporalzoom.signals.extraction import find_videos
 from temporalzoom.signals.feature_store import FeatureStore, open_features, open_sidecars
 from temporalzoom.signals.framing import Framing
 from temporalzoom.signals.missing import fill_missing
+from temporalzoom.signals.pieces import Video, open_video
 from temporalzoom.signals.resizing import resize_features
 from temporalzoom.signals.sidecars import Sidecar, common_settings, contradictions
 from temporalzoom.timegrid import TimeGrid

@@ -47,7 +47,8 @@ def describe(results: Mapping[str, Any]) -> str:
 def command(results: Mapping[str, Any]) -> str:
     """What measures this."""
     kind = results.get("benchmark", "ours")
-    words = [results["data_set"]] if kind == "ours" else [kind, "--data", results["data_set"]]
+    data_set = results["data_set"]
+    words = [data_set.replace("-", " --")] if kind == "ours" else [kind, "--data", data_set]
     return " ".join(["tzoom bench", *words, *results.get("overrides", ())])
 
 

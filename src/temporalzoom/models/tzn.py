@@ -140,7 +140,7 @@ class TemporalZoom(nn.Module):
         logits, tau = unknown, torch.ones_like(unknown)
         if self.depth is not None:
             sigma = log_variance.detach().exp().log1p().unsqueeze(-1)
-            logits = self.depth(torch.cat((seen, sigma, _claims(shallow).detach()), -1)).squeeze(-1)
+            logits = self.depth(torch.cat((seen, sigma, claims(shallow).detach()), -1)).squeeze(-1)
             tau = self._steady(self._tau(logits, mask))
             if self.supervision == "value":  # to the detection loss depth is free: it would ask for it everywhere
                 tau = tau.detach()
@@ -266,7 +266,7 @@ class TemporalZoom(nn.Module):
     batches: Tensor
 
 
-def _claims(shallow: Outputs) -> Tensor:
+def claims(shallow: Outputs) -> Tensor:
     """What the shallow path claims at each position, (B, T, CLAIMS): an instance, its box, a boundary; and how surely.
 
     Segments come from positions that claim an instance, their ends from positions that claim a boundary: there depth

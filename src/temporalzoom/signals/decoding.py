@@ -61,10 +61,10 @@ class ClockFrames:
 def probe(path: str | Path) -> VideoInfo:
     """Size, rate, duration and rotation of a video. What is no video raises InputError."""
     path = Path(path)
-    with _opened(path) as (container, stream):
+    with opened_video(path) as (container, stream):
         try:
-            frame = next(_decoded(container, stream, path), None)
-        except _DecodingError as error:
+            frame = next(decoded_frames(container, stream, path), None)
+        except DecodingError as error:
             raise InputError(f"{path}: damaged or cut off: {error}") from error
         if frame is None:
             raise InputError(f"{path}: {NO_FRAME}")
@@ -86,13 +86,13 @@ def read_frames(path: str | Path, size: FrameSize | None = None) -> Iterator[Tim
     InputError at its end, as does whatever else cannot be decoded.
     """
     path = Path(path)
-    with _opened(path) as (container, stream):
-        resize = _Resizer(size)
+    with opened_video(path) as (container, stream):
+        resize = Resizer(size)
         clock = _TimeStamps(1 / (_rate(stream) or 25.0))
         promised = _promised_seconds(container, stream)
         end = 0.0
         try:
-            for frame in _decoded(container, stream, path):
+            for frame in decoded_frames(container, stream, path):
                 seconds = clock.seconds(frame)
                 if promised is not None and seconds > LEAP_SECONDS + 10 * promised:
                     raise InputError(
@@ -103,7 +103,7 @@ def read_frames(path: str | Path, size: FrameSize | None = None) -> Iterator[Tim
                 lasts = float(frame.duration or 0) * tick
                 yield TimedFrame(seconds, lasts, tick, resize(frame))
                 end = seconds + (lasts or clock.step)
-        except _DecodingError as error:
+        except DecodingError as error:
             raise InputError(f"{path}: damaged or cut off: decoded up to {end:.2f} s, then: {error}") from error
         if clock.previous is None:
             raise InputError(f"{path}: {NO_FRAME}")
@@ -151,7 +151,7 @@ def clock_frames(path: str | Path, fps: float, size: FrameSize | None = None, ba
     yield ClockFrames(first, buffer[:filled], end)
 
 
-class _DecodingError(Exception):
+class DecodingError(Exception):
     """FFmpeg gave up in the middle."""
 
 
@@ -185,7 +185,7 @@ class _TimeStamps:
         return max(self.first_stamp - float(stream.start_time * stream.time_base), 0.0)
 
 
-class _Resizer:
+class Resizer:
     """Frames -> RGB arrays of one size, upright. One reformatter for all: it keeps FFmpeg's scaling tables."""
 
     def __init__(self, size: FrameSize | None) -> None:
@@ -231,7 +231,7 @@ def pyav(path: Path) -> ModuleType:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
+def opened_video(path: Path) -> Iterator[tuple[Any, Any]]:
     """The container and its first video stream (a cover picture is none)."""
     av = pyav(path)
     if not path.is_file():
@@ -255,7 +255,7 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
         yield container, streams[0]
 
 
-def _decoded(container: Any, stream: Any, path: Path) -> Iterator[Any]:
+def decoded_frames(container: Any, stream: Any, path: Path) -> Iterator[Any]:
     """All frames. What fails before the first one (a recording that starts between key frames) is passed over."""
     av = pyav(path)
     any_frame = False
@@ -271,7 +271,7 @@ def _decoded(container: Any, stream: Any, path: Path) -> Iterator[Any]:
                 if any_frame:
                     raise
     except (av.error.FFmpegError, OSError) as error:
-        raise _DecodingError(_reason(error)) from error
+        raise DecodingError(_reason(error)) from error
 
 
 def _reason(error: Exception) -> str:
@@ -313,7 +313,7 @@ def _promised_seconds(container: Any, stream: Any) -> float | None:
 def _scanned(path: Path, fps: float | None) -> tuple[float, float]:
     """Rate and duration of a stream whose header does not say: from the time stamps of its packets, not decoded."""
     count, low, high = 0, math.inf, -math.inf
-    with _opened(path) as (container, stream):
+    with opened_video(path) as (container, stream):
         for packet in container.demux(stream):
             count += packet.size > 0
             if packet.size and packet.pts is not None:
