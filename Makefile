@@ -1,13 +1,14 @@
 # make demo   trains on the embedded benchmark, evaluates, localizes, writes runs/demo/report.html
 # make test   passes every test
-# Both set up .venv with the pinned versions of constraints.txt first.
+# make label-studio   lets Label Studio's own package, in an environment of its own, validate the tasks that we write
+# All set up .venv with the pinned versions of constraints.txt first.
 
 PYTHON ?= python3
 WORKERS ?= 2
 VENV := .venv
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint setup clean
+.PHONY: demo test lint label-studio setup clean
 
 demo: setup
 	$(VENV)/bin/tzoom demo --out runs/demo
@@ -20,6 +21,12 @@ lint: setup
 	$(VENV)/bin/ruff check src tests benchmarks
 	$(VENV)/bin/ruff format --check src tests benchmarks
 	$(VENV)/bin/mypy
+
+label-studio: setup
+	$(PYTHON) -m venv build/label-studio
+	build/label-studio/bin/python -m pip install --quiet label-studio-sdk==2.1.2
+	$(VENV)/bin/python tests/outside/label_studio.py write build/label-studio/tasks.json
+	build/label-studio/bin/python tests/outside/label_studio.py check build/label-studio/tasks.json
 
 setup: $(STAMP)
 
