@@ -17,33 +17,39 @@ BenchOut = Annotated[Path | None, typer.Option(help="Folder of the trainings and
 Seeds = Annotated[str, typer.Option(help="Seeds, comma-separated")]
 
 
+DataSet = Annotated[str, typer.Option("--data", help="zoombench, sbhar, sbhar-stem or tug")]
+Root = Annotated[Path | None, typer.Option(help="The data set's folder; zoombench has none")]
+Systems = Annotated[str | None, typer.Option(help="Only these systems, comma-separated")]
+Stem = Annotated[bool, typer.Option("--stem", help="Learned convolutions over the samples in the place of windows")]
+
+
 @bench_app.command("sbhar", epilog="Example: tzoom bench sbhar --data data/sbhar --seeds 0,1,2")
 def bench_sbhar(
     data: Folder,
     overrides: Overrides = None,
     out: BenchOut = None,
     seeds: Seeds = "0,1,2",
-    stem: Annotated[bool, typer.Option("--stem", help="Learned convolutions over the samples, not windows")] = False,
+    systems: Systems = None,
+    stem: Stem = False,
 ) -> None:
     """Daily activities and transitions, phone at the waist (SBHAR/HAPT, UCI split)."""
-    _bench("sbhar-stem" if stem else "sbhar", data, overrides, out, seeds)
+    _bench("sbhar-stem" if stem else "sbhar", data, overrides, out, seeds, systems=systems)
 
 
 @bench_app.command("tug", epilog="Example: tzoom bench tug --data data/tug --seeds 0,1,2")
-def bench_tug(data: Folder, overrides: Overrides = None, out: BenchOut = None, seeds: Seeds = "0,1,2") -> None:
+def bench_tug(
+    data: Folder, overrides: Overrides = None, out: BenchOut = None, seeds: Seeds = "0,1,2", systems: Systems = None
+) -> None:
     """Timed-up-and-go runs, phone in the pocket; the last seven subjects are the test."""
-    _bench("tug", data, overrides, out, seeds)
+    _bench("tug", data, overrides, out, seeds, systems=systems)
 
 
 @bench_app.command("rats", epilog="Example: tzoom bench rats --data data/rats --seeds 0,1,2")
-def bench_rats(data: Folder, overrides: Overrides = None, out: BenchOut = None, seeds: Seeds = "0,1,2") -> None:
+def bench_rats(
+    data: Folder, overrides: Overrides = None, out: BenchOut = None, seeds: Seeds = "0,1,2", systems: Systems = None
+) -> None:
     """Social behaviour of two rats from pose keypoints with gaps; recordings 45 to 58 are the test."""
-    _bench("rats", data, overrides, out, seeds)
-
-
-DataSet = Annotated[str, typer.Option("--data", help="zoombench, sbhar, sbhar-stem or tug")]
-Root = Annotated[Path | None, typer.Option(help="The data set's folder; zoombench has none")]
-Systems = Annotated[str | None, typer.Option(help="Only these systems, comma-separated")]
+    _bench("rats", data, overrides, out, seeds, systems=systems)
 
 
 @bench_app.command("retrofit", epilog="Example: tzoom bench retrofit --data tug --root data/tug --seeds 0,1,2")

@@ -8,6 +8,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from temporalzoom.experiments.recipes import BENCHMARKS
 from temporalzoom.metrics.significance import marked
 
 SHOWN = ("0.5", "0.7", "0.8", "0.9")
@@ -49,6 +50,8 @@ def command(results: Mapping[str, Any]) -> str:
     kind = results.get("benchmark", "ours")
     data_set = results["data_set"]
     words = [data_set.replace("-", " --")] if kind == "ours" else [kind, "--data", data_set]
+    if set(results["systems"]) != set(BENCHMARKS[kind].systems):
+        words.append("--systems " + ",".join(results["systems"]))
     return " ".join(["tzoom bench", *words, *results.get("overrides", ())])
 
 
