@@ -86,7 +86,7 @@ def test_tables_fit_the_terminal_whole():
 
 
 def test_unknown_names_are_answered_with_the_known(tmp_path):
-    with pytest.raises(InputError, match=r"'sbahr'.*sbhar, tug, rats"):
+    with pytest.raises(InputError, match=r"'sbahr'.*sbhar, sbhar-stem, tug, rats"):
         bench_config("sbahr", "tzn", 0, tmp_path)
     with pytest.raises(InputError, match="no system 'tznn'; there are uniform-6,"):
         run_bench("sbhar", tmp_path, tmp_path, systems=["tznn"])
