@@ -12,7 +12,7 @@ from temporalzoom.errors import InputError
 from temporalzoom.signals.backbones.images import normalized
 from temporalzoom.signals.backbones.interface import Floats, FrameBackbone
 from temporalzoom.signals.backbones.registry import register
-from temporalzoom.signals.backbones.trunk import Trunk
+from temporalzoom.signals.backbones.trunk import FrameTrunk
 from temporalzoom.signals.decoding import Frames
 
 # The Lite models were trained on (pixel - 127) / 128.
@@ -20,10 +20,10 @@ MEAN, DEVIATION = (127 / 255,) * 3, (128 / 255,) * 3
 FRAMES_AT_ONCE = 16
 
 
-class LiteTrunk(Trunk):
+class LiteTrunk(FrameTrunk):
     """One vector per frame; per window as `EfficientNetLite` pools them."""
 
-    per_frame, at_once = True, FRAMES_AT_ONCE
+    at_once = FRAMES_AT_ONCE
 
     def __init__(self, network: Any, size: int, name: str) -> None:
         super().__init__()

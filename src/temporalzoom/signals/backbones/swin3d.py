@@ -22,7 +22,7 @@ from temporalzoom.signals.decoding import Frames
 class SwinTrunk(Trunk):
     """One vector per window: the mean over space and time of the last layer."""
 
-    per_frame, at_once = False, 2
+    at_once = 2
 
     def __init__(self, network: nn.Module, size: int, name: str) -> None:
         super().__init__()

@@ -10,16 +10,16 @@ from temporalzoom.signals.decoding import Frames
 
 
 class Trunk(nn.Module):
-    """A network for frames or for whole windows, with the arithmetic of its backbone.
+    """A network for whole windows, with the arithmetic of its backbone.
 
-    width: of a window's vector; size: side of the pictures in pixels; per_frame: it sees single frames, whose vectors
-    `pool` makes one of; at_once: how many frames or windows go through it together.
+    width: of a window's vector; size: side of the pictures in pixels; at_once: how many windows, or frames where it is
+    a `FrameTrunk`, go through it together.
     """
 
     width: int
     size: int
-    per_frame: bool
     at_once: int
+    per_frame = False
 
     def forward(self, pictures: Tensor) -> Tensor:
         """uint8 (n, H, W, 3) frames -> (n, d), or (n, window, H, W, 3) windows -> (n, width)."""
@@ -33,11 +33,17 @@ class Trunk(nn.Module):
     def encode(self, images: Tensor) -> Tensor:
         """What `prepared` gives -> (n, d) or (n, width)."""
 
-    def pool(self, windows: Tensor) -> Tensor:
-        """Vectors of the frames of windows (n, window, d) -> (n, width); for networks that see single frames."""
-        raise NotImplementedError(f"{type(self).__name__} sees whole windows: there is nothing to pool")
-
     @abstractmethod
     def blocks(self) -> list[list[nn.Module]]:
         """First to last: the modules of each. What comes before the first block belongs to none of them, what follows
         the last one to that."""
+
+
+class FrameTrunk(Trunk):
+    """A network for single frames: the vectors of a window's frames become one afterwards."""
+
+    per_frame = True
+
+    @abstractmethod
+    def pool(self, windows: Tensor) -> Tensor:
+        """Vectors of the frames of windows, (n, window, d) -> (n, width)."""
