@@ -40,6 +40,8 @@ SYSTEMS = {
     "uniform": dict(name="uniform-2", layer_scale=0.3),
     "uniform, no BDR": dict(name="uniform-1", distance_channels=None, standardize=True),
     "uniform, global, raw": dict(name="uniform-1", window=None, stem=(2, 3)),
+    "uniform, levels": dict(name="uniform-1", levels=3, distance_channels=None, stem=(2,), stem_window=3),
+    "residual, levels": dict(name="tzn", combine="residual", levels=4, budget=0.3),
     "residual, packed, budget": dict(name="tzn", combine="residual", zoom=0, deep_window=5, budget=0.3),
     "logits, no BDR": dict(
         name="tzn", combine="logits", distance_channels=None, normalize_logits=True, hysteresis="deadzone"

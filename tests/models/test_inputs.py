@@ -124,20 +124,36 @@ def test_the_rows_of_a_position_come_in_their_order():
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
+@settings(max_examples=25)
+@given(strides, st.integers(0, 7), st.integers(1, 9))
+def test_of_windows_that_overlap_the_stem_sees_the_signal(chosen: list[int], more: int, length: int):
+    """As from the rows in the middle of the windows alone, which are the signal without its first and last few."""
+    rows = math.prod(chosen)
+    framing = Framing(rows + more, rows)
+    signal = np.random.default_rng(0).standard_normal((framing.rows(length), CHANNELS)).astype(np.float32)
+    overlapping = Stem(framing.window * CHANNELS, WIDTH, chosen, framing.window)
+    alone = Stem(rows * CHANNELS, WIDTH, chosen)
+    alone.load_state_dict(overlapping.state_dict())
+    found = overlapping(torch.from_numpy(framing.cut(signal))[None], everything(length))
+    middle = signal[more // 2 : more // 2 + length * rows]
+    expected = alone(torch.from_numpy(middle).reshape(1, length, -1), everything(length))
+    torch.testing.assert_close(found, expected)
+
+
 def test_a_stem_that_does_not_divide():
-    said = "model.stem: its strides make 4 rows per position, which do not divide the 18 input channels"
+    said = "model.stem: the 4 rows of a window do not divide the 18 input channels"
     with pytest.raises(ValueError, match=said):
         Stem(18, WIDTH, [2, 2])
     with pytest.raises(InputError, match=said):
-        model_from_config(load_config(None, [*TINY, "model.stem=[2,2]"]), 18, 2, 4)
+        model_from_config(load_config(None, [*TINY, "model.stem=[2,2]"]), 18, 2, TimeGrid(4, 4, 10))
 
 
 @pytest.mark.parametrize(
     ("framing", "stem", "said"),
     [
-        (Framing(6, 6), "[2,2]", "do not divide"),
-        (Framing(8, 8), "[2,2]", "make 4 rows per position; .* they are 8 and 8"),
-        (Framing(8, 4), "[4]", "make 4 rows per position; .* they are 4 and 8"),
+        (Framing(6, 6), "[2,2]", "make 4 rows per position; .* it is 6"),
+        (Framing(8, 8), "[2,2]", "make 4 rows per position; .* it is 8"),
+        (Framing(3, 4), "[4]", "make 4 rows per position, more than the 3 of a window"),
         (None, "[3]", "needs a raw signal"),
     ],
 )
@@ -170,7 +186,7 @@ def test_standardize_is_the_identity_until_told():
 def test_training_data_becomes_zero_mean_and_unit_variance(framing: Framing | None, name: str):
     split = make_split(framing)
     config = load_config(None, [*TINY, "model.standardize=true", f"model.name={name}"])
-    model = model_from_config(config, split.input_width, 2, 2)
+    model = model_from_config(config, split.input_width, 2, split.samples[0].grid)
     standardize_inputs(model, split)
     (standard,) = [module for module in model.modules() if isinstance(module, Standardize)]
     values = torch.cat([standard(torch.from_numpy(sample.features)) for sample in split.samples])
@@ -181,7 +197,9 @@ def test_training_data_becomes_zero_mean_and_unit_variance(framing: Framing | No
 
 def test_overlapping_windows_are_standardized_by_channel():
     split = make_split(Framing(4, 2))
-    model = model_from_config(load_config(None, [*TINY, "model.standardize=true"]), split.input_width, 2, 2)
+    model = model_from_config(
+        load_config(None, [*TINY, "model.standardize=true"]), split.input_width, 2, split.samples[0].grid
+    )
     standardize_inputs(model, split)
     rows = np.concatenate([sample.signal for sample in split.samples]).astype(np.float64)
     features = split.samples[1].features
@@ -203,7 +221,9 @@ def test_the_statistics_are_stored_with_the_weights(stem: str, tmp_path: Path):
         np.testing.assert_allclose(1 / stored["projection.standard.factor"], np.tile(rows.std(axis=0), 4), rtol=1e-2)
     # The same network, given what the loaded one makes of its input, without any standardization of its own.
     features = torch.from_numpy(split.samples[0].features)[None]
-    plain = model_from_config(load_config(None, [*TINY, f"model.stem={stem}"]), split.input_width, 2, 4).eval()
+    plain = model_from_config(
+        load_config(None, [*TINY, f"model.stem={stem}"]), split.input_width, 2, split.samples[0].grid
+    ).eval()
     weights = {name: value for name, value in stored.items() if "standard" not in name}
     plain.load_state_dict(weights)
     expected = plain(localizer.model.projection.standardized(features), everything(15))

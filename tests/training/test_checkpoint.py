@@ -30,7 +30,7 @@ def state(tiny_config):
     """A model with its average and an optimizer that has worked, and a description."""
     config = tiny_config()
     torch.manual_seed(0)
-    model = model_from_config(config, 8, 2, 4.0)
+    model = model_from_config(config, 8, 2, TimeGrid(4, 8, 30))
     average = copy.deepcopy(model)
     optimizer = build_optimizer(model, config.training)
     for _ in range(3):
@@ -46,7 +46,7 @@ def save(run, state, step=3, keep=2):
 
 def fresh(state):
     torch.manual_seed(1)
-    model = model_from_config(state[0].config, 8, 2, 4.0)
+    model = model_from_config(state[0].config, 8, 2, TimeGrid(4, 8, 30))
     return model, build_optimizer(model, state[0].config.training)
 
 
@@ -195,7 +195,7 @@ def test_a_description_of_another_kind(tmp_path, state, text):
 @pytest.mark.parametrize("override", ["model.width=32", "model.name=uniform-2", "model.window=5", "bdr.enabled=false"])
 def test_weights_of_another_model_do_not_load(tmp_path, state, tiny_config, override):
     folder = save(tmp_path, state)
-    other = model_from_config(tiny_config(override), 8, 2, 4.0)
+    other = model_from_config(tiny_config(override), 8, 2, TimeGrid(4, 8, 30))
     before = copy.deepcopy(other)
     with pytest.raises(InputError, match="do not fit the model") as error:
         load_weights(folder, other)

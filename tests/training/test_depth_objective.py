@@ -58,7 +58,7 @@ def tzn_config(tiny_config, *settings: str) -> Config:
 def test_every_term_is_there_and_finite(tiny_config, tiny_split, supervision):
     config = tzn_config(tiny_config, f"tzn.supervision={supervision}")
     torch.manual_seed(0)
-    model = model_from_config(config, tiny_split.input_width, 2, 4.0)
+    model = model_from_config(config, tiny_split.input_width, 2, tiny_split.samples[0].grid)
     batch = training_batch(tiny_split, 0, 0, 2, 80, config.bdr)
     terms = objective(model(batch.features, batch.mask), batch, config, progress=0.5)
     expected = {"shallow", "deep", "uncertainty", "prune", "depth" if supervision == "value" else "compute"}
@@ -72,7 +72,7 @@ def test_every_term_is_there_and_finite(tiny_config, tiny_split, supervision):
 def test_the_penalty_warms_up(tiny_config, tiny_split):
     config = tzn_config(tiny_config, "tzn.supervision=penalty")
     torch.manual_seed(0)
-    model = model_from_config(config, tiny_split.input_width, 2, 4.0)
+    model = model_from_config(config, tiny_split.input_width, 2, tiny_split.samples[0].grid)
     batch = training_batch(tiny_split, 0, 0, 2, 80, config.bdr)
     outputs = model(batch.features, batch.mask)
     early, late = (objective(outputs, batch, config, progress)["compute"] for progress in (0.03, 0.9))
@@ -83,7 +83,7 @@ def test_the_penalty_warms_up(tiny_config, tiny_split):
 def test_losses_by_position_add_up_to_the_loss(tiny_config, tiny_split):
     config = tiny_config("bdr.enabled=false", "training.box_variance_weight=0")
     torch.manual_seed(0)
-    model = model_from_config(config, tiny_split.input_width, 2, 4.0)
+    model = model_from_config(config, tiny_split.input_width, 2, tiny_split.samples[0].grid)
     batch = training_batch(tiny_split, 0, 0, 2, 80, config.bdr)
     outputs = model(batch.features, batch.mask)
     matches = assign(outputs, batch, config.training)
@@ -98,7 +98,7 @@ def test_losses_by_position_add_up_to_the_loss(tiny_config, tiny_split):
 def test_components_are_settings(tiny_config, tiny_split, off):
     config = tzn_config(tiny_config, *(f"tzn.{part}=false" for part in off))
     torch.manual_seed(0)
-    model = model_from_config(config, tiny_split.input_width, 2, 4.0)
+    model = model_from_config(config, tiny_split.input_width, 2, tiny_split.samples[0].grid)
     batch = training_batch(tiny_split, 0, 0, 2, 80, config.bdr)
     terms = objective(model(batch.features, batch.mask), batch, config)
     assert ("depth" in terms) == ("depth" not in off)

@@ -21,6 +21,7 @@ from temporalzoom.config import TrainingConfig, load_config
 from temporalzoom.datasets.samples import Split
 from temporalzoom.errors import InputError
 from temporalzoom.segments import Segments
+from temporalzoom.timegrid import TimeGrid
 from temporalzoom.training import TrainingInterrupted, loop, train
 from temporalzoom.training.checkpoint import checkpoint_folder, find_checkpoint, list_checkpoints, read_info
 from temporalzoom.training.metrics_log import MetricsLog, read_metrics
@@ -184,7 +185,7 @@ def test_an_accumulated_step_is_the_mean_of_its_batches(tmp_path, monkeypatch, t
     assert seen == [0, 1, 2, 3, 4, 5]
 
     torch.manual_seed(config.seed)
-    model = model_from_config(config, 8, 2, 4.0).train()
+    model = model_from_config(config, 8, 2, TimeGrid(4, 8, 30)).train()
     losses = []
     for step in range(3):
         batch = original(tiny_split, config.seed, step, 2, 50, config.bdr)
@@ -385,7 +386,7 @@ def test_the_average_is_what_a_checkpoint_offers_for_use(tmp_path, tiny_config, 
 
 def test_no_weight_decay_on_norms_and_biases(tiny_config):
     config = tiny_config("training.weight_decay=0.1")
-    model = model_from_config(config, 8, 2, 4.0)
+    model = model_from_config(config, 8, 2, TimeGrid(4, 8, 30))
     optimizer = build_optimizer(model, config.training)
     decay = {id(p): group["weight_decay"] for group in optimizer.param_groups for p in group["params"]}
     assert len(decay) == len(list(model.parameters()))

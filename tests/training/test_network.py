@@ -58,6 +58,8 @@ def test_who_looks_at_true_boundaries(tiny_config, overrides, reach):
 
 
 def test_the_oracle_is_the_same_network(tiny_config):
-    models = [model_from_config(tiny_config("model.name=tzn", *more), 8, 2, 4.0) for more in ((), ORACLE)]
+    models = [
+        model_from_config(tiny_config("model.name=tzn", *more), 8, 2, TimeGrid(4, 8, 30)) for more in ((), ORACLE)
+    ]
     shapes = [{name: tensor.shape for name, tensor in model.state_dict().items()} for model in models]
     assert shapes[0] == shapes[1] and models[0].protect == models[1].protect == 3

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from temporalzoom.bdr import distance_targets
 from temporalzoom.config import BDRConfig, Config, TrainingConfig
 from temporalzoom.models import Outputs, Points, build_model
+from temporalzoom.timegrid import TimeGrid
 from temporalzoom.training.batches import Batch, training_batch
 from temporalzoom.training.network import RunningPositives, distance_scales, model_from_config
 from temporalzoom.training.objective import assign, detection_terms, objective
@@ -195,7 +196,7 @@ def test_a_tiny_model_learns_one_sequence_by_heart(tiny_config, tiny_split, assi
     settings = ("model.dropout=0", "model.width=32", "model.name=uniform-2")
     config = tiny_config(*settings, f"training.assignment={assignment}")
     torch.manual_seed(0)
-    model = model_from_config(config, tiny_split.input_width, 2, 4.0)
+    model = model_from_config(config, tiny_split.input_width, 2, tiny_split.samples[0].grid)
     batch = training_batch(tiny_split, 0, 0, 1, 80, config.bdr)
     assert len(batch.starts[0]) > 1
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
@@ -286,7 +287,7 @@ def test_every_scale_has_its_weight(kind, power, tiny_config, tiny_split):
     scales = distance_scales(config)
     assert scales == (1, 2, 4)
     batch = training_batch(tiny_split, 0, 0, 2, 50, config.bdr, scales=scales)
-    outputs = model_from_config(config, 8, 2, 4.0).train()(batch.features, batch.mask)
+    outputs = model_from_config(config, 8, 2, TimeGrid(4, 8, 30)).train()(batch.features, batch.mask)
     outputs.level_distances = torch.cat([level.distances for level in batch.levels], 1) + 1.0
     expected = config.bdr.weight * sum(scale**-power for scale in scales)
     assert float(objective(outputs, batch, config)["distance"]) == pytest.approx(expected, rel=1e-5)

@@ -146,7 +146,9 @@ class ModelConfig(Section):
     drop_path: Annotated[float, Field(ge=0, lt=1)] = 0.0  # whole residual branches, for a sequence at a time
     layer_scale: Positive | None = None  # a factor per channel on residual branches, from here on; null: none
     standardize: bool = False  # every input channel to zero mean and unit variance, as measured on the training subset
-    stem: tuple[Count, ...] = ()  # strides of convolutions over raw rows; their product is data.stride (and window)
+    stem: tuple[Count, ...] = ()  # strides of convolutions over raw rows; their product is data.stride
+    levels: Annotated[int, Field(ge=1, le=12)] = 1  # uniform, tzn: above the first, coarser ones for longer instances
+    finest: Positive = 4.0  # longest offset of the first level, in positions, if there are several
 
 
 class TZNConfig(Section):

@@ -180,18 +180,18 @@ def _system(config: Config, split: Split, run: Path | None) -> System:
         )
     note = None
     if run is None:
-        input_width, classes, stride = split.input_width, len(split.classes), split.samples[0].grid.stride
+        input_width, classes, grid = split.input_width, len(split.classes), split.samples[0].grid
         if config.tzn.tau_min is None and config.tzn.budget is None:
             # An untrained threshold lets everything pass.
             config = config.model_copy(update={"tzn": config.tzn.model_copy(update={"budget": config.tzn.share})})
             note = f"no threshold learned yet: tzn.share {config.tzn.share:g} taken as the budget"
     else:
         info = read_info(find_checkpoint(run))
-        input_width, classes, stride = info.input_width, len(info.classes), info.grid.stride
+        input_width, classes, grid = info.input_width, len(info.classes), info.grid
         if input_width != split.input_width:
             raise InputError(f"{run}: trained on {input_width} channels, the recordings have {split.input_width}")
     torch.manual_seed(config.seed)
-    model = model_from_config(config, input_width, classes, stride).eval()
+    model = model_from_config(config, input_width, classes, grid).eval()
     if run is not None:
         load_weights(find_checkpoint(run), model)
     adaptive = isinstance(model, TemporalZoom) and model.depth is not None

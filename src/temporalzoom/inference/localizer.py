@@ -77,7 +77,7 @@ class Localizer:
         if takes_videos(config.data):
             localizer = cls._from_end_to_end(checkpoint, info, config)
         else:
-            model = model_from_config(config, info.input_width, len(info.classes), info.grid.stride)
+            model = model_from_config(config, info.input_width, len(info.classes), info.grid)
             load_weights(checkpoint, model)
             localizer = cls(model, info.classes, info.grid, info.config.inference)
             localizer.origin = info.origin

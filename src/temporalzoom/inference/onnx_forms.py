@@ -7,7 +7,7 @@ doubling steps. Results agree to rounding.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -112,7 +112,8 @@ def project(projection: Projection, features: Tensor) -> Tensor:
     tokens = projection.standardized(features)
     if projection.stem is not None:
         stem = projection.stem
-        tokens = tokens.reshape(-1, int(tokens.shape[1]) // stem.rows)
+        windows = tokens.unflatten(1, (stem.window, int(tokens.shape[1]) // stem.window))
+        tokens = windows.narrow(1, (stem.window - stem.rows) // 2, stem.rows).flatten(0, 1)
         for convolution, norm in zip(stem.convolutions, stem.norms, strict=True):
             tokens = F.gelu(norm(convolution(tokens.t()[None])[0].t()))
     for convolution, norm in zip(projection.convolutions, projection.norms, strict=True):
@@ -131,7 +132,7 @@ class UniformForm(nn.Module):
         model, positions = self.model, torch.arange(features.shape[1])
         layout = band(positions, model.window, True)
         tokens = encode(model.encoder.layers, project(model.projection, features[0]), layout)
-        return raw_tensors(model.heads(tokens[None]))
+        return raw_tensors(with_levels(model, model.heads(tokens[None]), tokens))
 
 
 class ZoomForm(nn.Module):
@@ -152,8 +153,10 @@ class ZoomForm(nn.Module):
         depth, factor = self._decide(features, tokens, shallow, positions)
         index = depth[-1][0].nonzero().squeeze(1)
         rows = raw_tensors(self._deep(tokens, shallow, index, factor[0]))
-        pairs = zip(raw_tensors(shallow), rows, strict=True)
-        return *(place(below[0], index, above)[None] for below, above in pairs), *depth
+        both = replace(shallow)
+        for name, below, above in zip(RAW_NAMES, raw_tensors(shallow), rows, strict=False):
+            setattr(both, name, place(below[0], index, above)[None])
+        return *raw_tensors(with_levels(model, both, tokens)), *depth
 
     def _decide(
         self, features: Tensor, tokens: Tensor, shallow: Outputs, positions: Tensor
@@ -340,6 +343,13 @@ def place(below: Tensor, index: Tensor, rows: Tensor) -> Tensor:
     """`below`, (T, C), with `rows`, (N, C), in the places `index`, (N,); N may be 0."""
     columns = torch.zeros(int(below.shape[1]), dtype=torch.long)
     return below.scatter(0, index[:, None] + columns, rows)
+
+
+def with_levels(model: Uniform | TemporalZoom, outputs: Outputs, tokens: Tensor) -> Outputs:
+    """The outputs of the finest level, and those of the coarser ones if the model has any. tokens: (T, D)."""
+    if model.coarse is None:
+        return outputs
+    return model.coarse(outputs, tokens[None], torch.ones_like(tokens[None, :, 0], dtype=torch.bool))
 
 
 def raw_tensors(outputs: Outputs) -> tuple[Tensor, ...]:

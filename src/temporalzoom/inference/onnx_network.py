@@ -19,6 +19,7 @@ from temporalzoom.errors import InputError
 from temporalzoom.metrics.latency import LatencyRatio, latency_ratio, measure_latency, threads
 from temporalzoom.models import Depth, Outputs
 from temporalzoom.models.allocator import keep_freed_memory
+from temporalzoom.models.coarse_levels import all_points
 from temporalzoom.models.denormals import denormals_as_zero
 from temporalzoom.signals.extraction import ExtractionSettings
 from temporalzoom.signals.framing import Framing
@@ -30,6 +31,7 @@ TOLERANCE = 1e-4
 PREFIX = "temporalzoom."
 PREPARATION = ("framing", "fills_gaps", "resize", "origin")  # how what a file holds becomes features
 RAW_NAMES = ("logits", "offsets", "offset_log_variance", "distances", "distance_log_variance")
+POINT_NAMES = RAW_NAMES[:3]  # one row per point: more than positions, if there are coarser levels
 DEPTH_NAMES = ("depth_logits", "tau", "importance", "log_variance", "kept", "active")
 
 
@@ -37,8 +39,8 @@ DEPTH_NAMES = ("depth_logits", "tau", "importance", "log_variance", "kept", "act
 class OnnxDescription:
     """What a file needs besides its graph, to be a Localizer. What PREPARATION names is as there.
 
-    receptive_field: see the models; longest: the most positions that its graph is right for, None: any; gating: which
-    positions its deep layers run at.
+    levels: how many its outputs are of; receptive_field: see the models; longest: the most positions that its graph is
+    right for, None: any; gating: which positions its deep layers run at.
     """
 
     model: str
@@ -50,6 +52,7 @@ class OnnxDescription:
     fills_gaps: bool = False
     resize: int | None = None
     origin: ExtractionSettings | None = None
+    levels: int = 1
     receptive_field: int | None = None
     longest: int | None = None
     gating: str = "none"
@@ -122,6 +125,8 @@ class OnnxNetwork(nn.Module):
         if set(DEPTH_NAMES) <= set(found):
             columns = [found[name] for name in (*DEPTH_NAMES, "active")]  # what is active is what was tried
             outputs.depth = Depth(*columns)  # type: ignore[arg-type]
+        if self.description.levels > 1:
+            outputs.points = all_points(mask, self.description.levels)
         return outputs
 
 
@@ -235,7 +240,7 @@ def _graph(form: nn.Module, example: Tensor, names: Sequence[str], described: On
             opset_version=OPSET,
             input_names=["features"],
             output_names=list(names),
-            dynamic_axes={name: {1: "T"} for name in ("features", *names)},
+            dynamic_axes={name: {1: "N" if name in POINT_NAMES else "T"} for name in ("features", *names)},
         )
     graph = onnx.load_model_from_string(written.getvalue())
     onnx.helper.set_model_props(graph, described.to_properties())

@@ -106,7 +106,7 @@ class ActionFormer(PyramidDetector):
 @register("actionformer")
 def build_actionformer(depth: int | None, input_width: int, classes: int, /, **options: object) -> nn.Module:
     no_depth("actionformer", depth)
-    used = {"width", "heads", "window", "drop_path", "layer_scale", "standardize", "stem"}
+    used = {"width", "heads", "window", "drop_path", "layer_scale", "standardize", "stem", "stem_window"}
     used |= {"levels", "finest", "head_layers", "stem_layers", "expansion"}
     known = {key: value for key, value in options.items() if key in used}
     return add_distances(ActionFormer(input_width, classes, **known), options)  # type: ignore[arg-type]

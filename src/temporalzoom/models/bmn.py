@@ -214,13 +214,14 @@ class BMN(nn.Module):
         dropout: float = 0.0,
         standardize: bool = False,
         stem: Sequence[int] = (),
+        stem_window: int | None = None,
         distance_channels: int | None = None,
         **unused: object,
     ) -> None:
         super().__init__()
         self.durations, self.class_count = durations, classes
         self.standard = Standardize(input_width) if standardize else None
-        self.stem = Stem(input_width, width, stem) if stem else None
+        self.stem = Stem(input_width, width, stem, stem_window) if stem else None
         widths = (width if stem else input_width, width, width)
         self.base = nn.ModuleList(
             nn.Conv1d(before, after, 3, padding=1, groups=math.gcd(GROUPS, before, after))

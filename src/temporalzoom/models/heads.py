@@ -29,13 +29,16 @@ def mlp(width: int, bias: list[float], layers: int = 3) -> nn.Sequential:
 class Heads(nn.Module):
     """The three heads: classes, box, distance (optional). Tokens (B, T, D) -> Outputs."""
 
-    def __init__(self, width: int, classes: int, distance_channels: int | None, prior: float = 0.01) -> None:
+    def __init__(
+        self, width: int, classes: int, distance_channels: int | None, prior: float = 0.01, levels: int = 1
+    ) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(width)
         self.classes = mlp(width, [-math.log((1 - prior) / prior)] * classes)  # focal loss: instances are rare
         # Lengths span two orders of magnitude: the box head predicts the logarithm of the offsets, from about 7
-        # positions on, and the logarithm of their variance, from "off by several positions" on.
-        self.box = mlp(width, [2.0, 2.0, 4.0, 4.0])
+        # positions on, and the logarithm of their variance, from "off by several positions" on. With several levels,
+        # this is the one of the shortest instances.
+        self.box = mlp(width, [2.0, 2.0, 4.0, 4.0] if levels == 1 else [0.7, 0.7, 1.0, 1.0])
         self.distance = DistanceHead(width, distance_channels, width // 2, variance=True) if distance_channels else None
 
     def forward(self, tokens: Tensor) -> Outputs:

@@ -32,21 +32,29 @@ class Standardize(nn.Module):
 
 
 class Stem(nn.Module):
-    """Strided convolutions over raw rows, `strides` one after the other. (B, T, S * C) -> (B, T, D), S their product.
+    """Strided convolutions over raw rows, `strides` one after the other. (B, T, W * C) -> (B, T, D).
 
-    A position comes as the S rows of its time, without overlap; the convolutions see beyond them. Kernels of three
-    strides, so that an output is in the middle of what it is made of.
+    A position comes as a window of W rows, one every S rows, S the product of the strides. Windows may overlap: the
+    middle S rows of each, one window after the other, are the signal again. Kernels of three strides, so that an output
+    is in the middle of what it is made of.
+
+    window: W; None: S.
     """
 
-    def __init__(self, input_width: int, width: int, strides: Sequence[int]) -> None:
+    def __init__(self, input_width: int, width: int, strides: Sequence[int], window: int | None = None) -> None:
         super().__init__()
         self.rows = math.prod(strides)
-        if input_width % self.rows:
+        self.window = self.rows if window is None else window
+        if self.window < self.rows:
             raise ValueError(
-                f"model.stem: its strides make {self.rows} rows per position, which do not divide the {input_width} "
-                "input channels; the product must be data.stride, and data.window the same"
+                f"model.stem: its strides make {self.rows} rows per position, more than the {self.window} of a window"
             )
-        widths = [input_width // self.rows, *[max(width // 2, 8)] * (len(strides) - 1), width]
+        if input_width % self.window:
+            raise ValueError(
+                f"model.stem: the {self.window} rows of a window do not divide the {input_width} input channels; needs "
+                "a raw signal, and data.stride the product of the strides"
+            )
+        widths = [input_width // self.window, *[max(width // 2, 8)] * (len(strides) - 1), width]
         self.convolutions = nn.ModuleList(
             nn.Conv1d(before, after, 3 * stride, stride, padding=stride)
             for (before, after), stride in zip(pairwise(widths), strides, strict=True)
@@ -54,8 +62,9 @@ class Stem(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(after) for after in widths[1:])
 
     def forward(self, features: Tensor, mask: Tensor) -> Tensor:
-        """features: (B, T, S * C), mask: (B, T)."""
-        rows = (features * mask.unsqueeze(-1)).reshape(len(features), mask.shape[1] * self.rows, -1)
+        """features: (B, T, W * C), mask: (B, T)."""
+        windows = (features * mask.unsqueeze(-1)).unflatten(2, (self.window, -1))
+        rows = windows.narrow(2, (self.window - self.rows) // 2, self.rows).flatten(1, 2)
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
             rows = F.gelu(norm(convolution(rows.transpose(1, 2)).transpose(1, 2)))
             per_position = rows.shape[1] // mask.shape[1]
@@ -67,8 +76,8 @@ class Projection(nn.Module):
     """Features to tokens: masked convolutions of size 3 with layer norm and `activation`.
     (B, T, F) -> (B, T, D).
 
-    standardize: inputs are brought to zero mean and unit variance first. stem: strides of convolutions before, for raw
-    signals.
+    standardize: inputs are brought to zero mean and unit variance first. stem: strides of convolutions before, for
+    windows of `stem_window` rows of a raw signal.
     """
 
     def __init__(
@@ -79,12 +88,13 @@ class Projection(nn.Module):
         *,
         standardize: bool = False,
         stem: Sequence[int] = (),
+        stem_window: int | None = None,
         activation: Callable[[Tensor], Tensor] = F.gelu,
     ) -> None:
         super().__init__()
         self.activation = activation
         self.standard = Standardize(input_width) if standardize else None
-        self.stem = Stem(input_width, width, stem) if stem else None
+        self.stem = Stem(input_width, width, stem, stem_window) if stem else None
         widths = [width if stem else input_width] + [width] * layers
         self.convolutions = nn.ModuleList(nn.Conv1d(before, after, 3, padding=1) for before, after in pairwise(widths))
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers))

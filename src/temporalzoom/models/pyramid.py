@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -45,30 +46,35 @@ def max_pooled(level: Level) -> Tensor:
     return pooled.masked_fill(~halved(level.mask).unsqueeze(-1), 0.0)
 
 
-def pyramid_points(levels: list[Level], finest: float) -> Points:
-    """Where the tokens of all levels stand, and which offsets each level answers for: the first up to `finest`."""
+def pyramid_points(masks: Sequence[Tensor], finest: float) -> Points:
+    """Where the tokens of all levels stand, and which offsets each level answers for: the first up to `finest`.
+
+    masks: of the levels, (B, T), (B, ceil(T / 2)), ...
+    """
     columns: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
-    for number, level in enumerate(levels):
-        places = torch.arange(level.mask.shape[1], dtype=torch.float32, device=level.mask.device)
+    for number, mask in enumerate(masks):
+        places = torch.arange(mask.shape[1], dtype=torch.float32, device=mask.device)
         shortest = 0.0 if number == 0 else finest * 2 ** (number - 1)
-        longest = UNLIMITED if number == len(levels) - 1 else finest * 2**number
-        limits = (torch.full_like(places, value) for value in (level.stride, shortest, longest))
-        columns.append((places * level.stride, *limits))  # type: ignore[arg-type]
+        longest = UNLIMITED if number == len(masks) - 1 else finest * 2**number
+        limits = (torch.full_like(places, value) for value in (2**number, shortest, longest))
+        columns.append((places * 2**number, *limits))
     positions, strides, shortest_, longest_ = (torch.cat(column) for column in zip(*columns, strict=True))
-    return Points(positions, strides, shortest_, longest_, torch.cat([level.mask for level in levels], 1))
+    return Points(positions, strides, shortest_, longest_, torch.cat(list(masks), 1))
 
 
 class ConvolutionHead(nn.Module):
     """`layers` convolutions of size 3, shared by all levels; layer norm and ReLU between them.
 
-    (B, T, D) -> (B, T, outputs), zero in the padding.
+    (B, T, D) -> (B, T, outputs), zero in the padding. hidden: width between them, default that of the tokens.
     """
 
-    def __init__(self, width: int, outputs: int, layers: int, bias: float = 0.0) -> None:
+    def __init__(self, width: int, outputs: int, layers: int, bias: float = 0.0, hidden: int | None = None) -> None:
         super().__init__()
-        self.hidden = nn.ModuleList(nn.Conv1d(width, width, 3, padding=1, bias=False) for _ in range(layers - 1))
-        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers - 1))
-        self.last = nn.Conv1d(width, outputs, 3, padding=1)
+        hidden = hidden or width
+        widths = [width] + [hidden] * (layers - 1)
+        self.hidden = nn.ModuleList(nn.Conv1d(a, b, 3, padding=1, bias=False) for a, b in pairwise(widths))
+        self.norms = nn.ModuleList(nn.LayerNorm(hidden) for _ in range(layers - 1))
+        self.last = nn.Conv1d(hidden, outputs, 3, padding=1)
         nn.init.constant_(self.last.bias, bias)  # type: ignore[arg-type]
 
     def forward(self, level: Level) -> Tensor:
@@ -78,9 +84,11 @@ class ConvolutionHead(nn.Module):
         return self.last(tokens.transpose(1, 2)).transpose(1, 2) * valid
 
 
-def class_head(width: int, classes: int, layers: int, prior: float = 0.01) -> ConvolutionHead:
+def class_head(
+    width: int, classes: int, layers: int, prior: float = 0.01, hidden: int | None = None
+) -> ConvolutionHead:
     """Logits that start at the prior: instances are rare."""
-    return ConvolutionHead(width, classes, layers, -math.log((1 - prior) / prior))
+    return ConvolutionHead(width, classes, layers, -math.log((1 - prior) / prior), hidden)
 
 
 class OffsetHead(nn.Module):
@@ -109,10 +117,13 @@ class PyramidDetector(nn.Module, ABC):
         head_layers: int = 3,
         standardize: bool = False,
         stem: Sequence[int] = (),
+        stem_window: int | None = None,
     ) -> None:
         super().__init__()
         self.width, self.levels, self.finest = width, levels, finest
-        self.embedding = Projection(input_width, width, standardize=standardize, stem=stem, activation=F.relu)
+        self.embedding = Projection(
+            input_width, width, standardize=standardize, stem=stem, stem_window=stem_window, activation=F.relu
+        )
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(levels))
         self.class_head = class_head(width, classes, head_layers)
 
@@ -143,7 +154,11 @@ class PyramidDetector(nn.Module, ABC):
         """What the heads say at all points of all levels, in grid units."""
         offsets = [self.read_offsets(level, number) * level.stride for number, level in enumerate(levels)]
         logits = [self.class_head(level) for level in levels]
-        return Outputs(torch.cat(logits, 1), torch.cat(offsets, 1), points=pyramid_points(levels, self.finest))
+        return Outputs(
+            torch.cat(logits, 1),
+            torch.cat(offsets, 1),
+            points=pyramid_points([level.mask for level in levels], self.finest),
+        )
 
     def forward(self, features: Tensor, mask: Tensor) -> Outputs:
         """features: (B, T, F), mask: (B, T) -> Outputs with one row per point."""

@@ -31,6 +31,6 @@ class TemporalMaxer(PyramidDetector):
 @register("temporalmaxer")
 def build_temporalmaxer(depth: int | None, input_width: int, classes: int, /, **options: object) -> nn.Module:
     no_depth("temporalmaxer", depth)
-    used = {"width", "levels", "finest", "head_layers", "standardize", "stem"}
+    used = {"width", "levels", "finest", "head_layers", "standardize", "stem", "stem_window"}
     known = {key: value for key, value in options.items() if key in used}
     return add_distances(TemporalMaxer(input_width, classes, **known), options)  # type: ignore[arg-type]

@@ -140,7 +140,17 @@ class TriDet(PyramidDetector):
 @register("tridet")
 def build_tridet(depth: int | None, input_width: int, classes: int, /, **options: object) -> nn.Module:
     no_depth("tridet", depth)
-    used = {"width", "drop_path", "layer_scale", "standardize", "stem", "levels", "finest", "head_layers"}
+    used = {
+        "width",
+        "drop_path",
+        "layer_scale",
+        "standardize",
+        "stem",
+        "stem_window",
+        "levels",
+        "finest",
+        "head_layers",
+    }
     used |= {"stem_layers", "expansion", "bins", "granularity"}
     known = {key: value for key, value in options.items() if key in used}
     return add_distances(TriDet(input_width, classes, **known), options)  # type: ignore[arg-type]

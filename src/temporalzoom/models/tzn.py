@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from temporalzoom.models.coarse_levels import CoarseLevels
 from temporalzoom.models.deep import Surroundings, Zoom, ZoomLayer
 from temporalzoom.models.depth import (
     Uncertainty,
@@ -69,6 +70,7 @@ class TemporalZoom(nn.Module):
         distance_channels: int | None = None,
         standardize: bool = False,
         stem: Sequence[int] = (),
+        stem_window: int | None = None,
         shallow_layers: int = 2,
         deep_layers: int = 7,
         deep_window: int | None = 32,
@@ -91,6 +93,8 @@ class TemporalZoom(nn.Module):
         supervision: Literal["value", "penalty"] = "value",
         execution: Literal["sparse", "dense"] = "sparse",
         checkpoint_deep: bool = False,
+        levels: int = 1,
+        finest: float = 4.0,
     ) -> None:
         super().__init__()
         self.window, self.deep_window = window, deep_window if window is not None else None
@@ -100,7 +104,7 @@ class TemporalZoom(nn.Module):
         self.hysteresis, self.band = hysteresis, band
         self.supervision, self.execution, self.checkpoint_deep = supervision, execution, checkpoint_deep
         narrow = max(width // 4, 8)
-        self.projection = Projection(input_width, width, standardize=standardize, stem=stem)
+        self.projection = Projection(input_width, width, standardize=standardize, stem=stem, stem_window=stem_window)
         restraint = Restraint(dropout, drop_path, layer_scale)
         packed = replace(restraint, per_token=True)
         self.shallow = Encoder(width, heads, shallow_layers, window, restraint, expansion)
@@ -109,7 +113,8 @@ class TemporalZoom(nn.Module):
         else:
             self.deep = Encoder(width, heads, deep_layers, self.deep_window, packed, expansion).layers
         self.zoom = Zoom(width, heads, zoom) if zoom else None
-        self.heads = Heads(width, classes, distance_channels)
+        self.heads = Heads(width, classes, distance_channels, levels=levels)
+        self.coarse = CoarseLevels(width, classes, levels, finest) if levels > 1 else None
         self.uncertainty = Uncertainty(width, narrow) if uncertainty else None
         self.depth = gate(width + 1 + CLAIMS, 2 * narrow, bias=0.0) if depth else None
         self.importance = gate(width, narrow, bias=2.0) if pruning else None
@@ -123,7 +128,8 @@ class TemporalZoom(nn.Module):
         decided, factor = self._decide(features, tokens, mask, shallow, boundaries)
         outputs = self._combine(tokens, mask, shallow, decided, factor)
         outputs.depth = decided
-        return outputs
+        # Long instances need no depth: coarse levels read the shallow tokens, and distances correct their ends.
+        return outputs if self.coarse is None else self.coarse(outputs, tokens, mask)
 
     def _decide(
         self, features: Tensor, tokens: Tensor, mask: Tensor, shallow: Outputs, boundaries: Tensor | None

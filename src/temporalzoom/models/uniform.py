@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from temporalzoom.models.coarse_levels import CoarseLevels
 from temporalzoom.models.heads import Heads, Outputs
 from temporalzoom.models.inputs import Projection
 from temporalzoom.models.layers import Encoder, Restraint, TokenLayout
@@ -30,24 +31,29 @@ class Uniform(nn.Module):
         distance_channels: int | None = None,
         standardize: bool = False,
         stem: Sequence[int] = (),
+        stem_window: int | None = None,
+        levels: int = 1,
+        finest: float = 4.0,
     ) -> None:
         super().__init__()
         self.window = window
-        self.projection = Projection(input_width, width, standardize=standardize, stem=stem)
+        self.projection = Projection(input_width, width, standardize=standardize, stem=stem, stem_window=stem_window)
         restraint = Restraint(dropout, drop_path, layer_scale)
         self.encoder = Encoder(width, heads, depth, window, restraint)
-        self.heads = Heads(width, classes, distance_channels)
+        self.heads = Heads(width, classes, distance_channels, levels=levels)
+        self.coarse = CoarseLevels(width, classes, levels, finest) if levels > 1 else None
 
     def forward(self, features: Tensor, mask: Tensor) -> Outputs:
         """features: (B, T, F), mask: (B, T) -> Outputs."""
         layout = TokenLayout.build(mask, self.window)
         tokens = self.encoder(self.projection(features, mask), layout)
-        return self.heads(tokens)
+        outputs = self.heads(tokens)
+        return outputs if self.coarse is None else self.coarse(outputs, tokens, mask)
 
     @property
     def receptive_field(self) -> int | None:
         """How many positions to either side can influence an output; None = all (global attention)."""
-        if self.window is None:
+        if self.window is None or self.coarse is not None:
             return None
         return self.projection.reach + len(self.encoder.layers) * (self.window + 1)
 

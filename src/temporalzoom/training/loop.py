@@ -74,11 +74,11 @@ def train(config: Config, split: Split, run: Path, *, resume: bool = False, cons
         model = video_model_from_config(config, built, len(split.classes), grid)
         input_width, origin = built.width, video_settings(config, built, grid)
     else:
+        _check_stem(config, split)
         input_width = split.input_width
-        model = model_from_config(config, input_width, len(split.classes), grid.stride)
+        model = model_from_config(config, input_width, len(split.classes), grid)
         if config.model.standardize:
             standardize_inputs(model, split)
-        _check_stem(config, split)
     augmentation = None
     if config.augment != AugmentConfig():
         augmentation = Augmentation(config.augment, split.samples, flagged=config.data.missing == "interpolate")
@@ -199,10 +199,10 @@ def _check_stem(config: Config, split: Split) -> None:
     stem, framing = config.model.stem, split.samples[0].framing
     if stem and framing is None:
         raise InputError("model.stem: needs a raw signal (data.raw), here are features")
-    if stem and framing is not None and not framing.window == framing.stride == math.prod(stem):
+    if stem and framing is not None and framing.stride != math.prod(stem):
         raise InputError(
-            f"model.stem: its strides make {math.prod(stem)} rows per position; data.stride and data.window must be "
-            f"the same, they are {framing.stride} and {framing.window}"
+            f"model.stem: its strides make {math.prod(stem)} rows per position; data.stride must be the same, it is "
+            f"{framing.stride}"
         )
 
 

@@ -32,8 +32,8 @@ _OBJECTIVE = {
 PYRAMIDS = ("actionformer", "tridet", "temporalmaxer")
 
 
-def model_from_config(config: Config, input_width: int, classes: int, stride: float) -> nn.Module:
-    """The network that `config` describes, for features of `input_width` channels every `stride` frames."""
+def model_from_config(config: Config, input_width: int, classes: int, grid: TimeGrid) -> nn.Module:
+    """The network that `config` describes, for features of `input_width` channels on `grid`."""
     channels = {"start_end": 2, "joint": 1}[config.bdr.channels] if config.bdr.enabled else None
     options: dict[str, Any] = config.model.model_dump(exclude={"name"}) | {"distance_channels": channels}
     if config.model.name in PYRAMIDS:
@@ -43,7 +43,9 @@ def model_from_config(config: Config, input_width: int, classes: int, stride: fl
         options |= config.bmn.model_dump()
     if _is_tzn(config):
         options |= config.tzn.model_dump(exclude=_OBJECTIVE | {"protect_frames", "protection"})
-        options["protect"] = _protect_positions(config, stride)
+        options["protect"] = _protect_positions(config, grid.stride)
+    if config.model.stem:
+        options["stem_window"] = int(grid.window)
     try:
         model = build_model(config.model.name, input_width, classes, **options)
     except ValueError as error:
@@ -86,7 +88,7 @@ def video_model_from_config(config: Config, built: Backbone, classes: int, grid:
     blocks = len(built.module.blocks())
     if isinstance(wanted, int) and wanted > blocks:
         raise InputError(f"backbone.trainable: {name} has {blocks} blocks, got {wanted}; `all` trains everything")
-    detector = model_from_config(config, built.width, classes, grid.stride)
+    detector = model_from_config(config, built.width, classes, grid)
     trainable = None if wanted == "all" else 0 if wanted == "none" else wanted
     return VideoDetector(
         built.module, detector, int(grid.window), int(grid.stride), trainable, config.backbone.checkpointing

@@ -1,0 +1,82 @@
+"""Coarser levels above uniform and tzn: the finest level stays what it was, padding never leaks, depth still saves."""
+
+import pytest
+import torch
+
+from temporalzoom.models import build_model
+from temporalzoom.training.network import model_from_config
+from temporalzoom.training.objective import objective
+
+SMALL = {"width": 16, "heads": 2, "window": 3, "distance_channels": 2}
+
+
+def pair(name, **options):
+    """The same encoder with one level and with four."""
+    torch.manual_seed(0)
+    several = build_model(name, 5, 3, **SMALL, levels=4, **options).eval()
+    single = build_model(name, 5, 3, **SMALL, **options).eval()
+    single.load_state_dict({key: several.state_dict()[key] for key in single.state_dict()})
+    return single, several
+
+
+@pytest.mark.parametrize("name", ["uniform-2", "tzn"])
+@torch.no_grad()
+def test_the_finest_level_is_the_encoder_as_it_was(name):
+    single, several = pair(name)
+    features, mask = torch.randn(2, 37, 5), torch.ones(2, 37, dtype=torch.bool)
+    before, after = single(features, mask), several(features, mask)
+    assert after.points.positions.tolist() == [float(p) for s in (1, 2, 4, 8) for p in range(0, 37, s)]
+    assert torch.equal(after.logits[:, :37], before.logits) and torch.equal(after.offsets[:, :37], before.offsets)
+    assert torch.equal(after.distances, before.distances)
+    assert after.offset_log_variance.shape == (2, len(after.points.positions), 2)
+
+
+@pytest.mark.parametrize("name", ["uniform-2", "tzn"])
+@torch.no_grad()
+def test_padding_never_leaks(name):
+    _, model = pair(name)
+    features = torch.randn(1, 21, 5)
+    alone = model(features, torch.ones(1, 21, dtype=torch.bool))
+    both = model(torch.cat((features, torch.full((1, 12, 5), 7.0)), 1), torch.arange(33)[None] < 21)
+    valid = both.points.valid[0]
+    torch.testing.assert_close(both.logits[:, valid], alone.logits, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(both.offsets[:, valid], alone.offsets, atol=1e-4, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_offsets_count_strides_of_their_level():
+    """A box head that says the same everywhere reaches twice as far on every level."""
+    _, model = pair("uniform-1")
+    model.coarse.box.last.weight.zero_()
+    outputs = model(torch.randn(1, 16, 5), torch.ones(1, 16, dtype=torch.bool))
+    coarse, strides = slice(16, None), outputs.points.strides[16:]
+    torch.testing.assert_close(outputs.offsets[0, coarse, 0], strides / 2 * outputs.offsets[0, 16, 0])
+    spread = outputs.offset_log_variance[0, coarse, 0].exp().sqrt()
+    torch.testing.assert_close(spread, strides / 2 * spread[0])
+
+
+@torch.no_grad()
+def test_sparse_and_dense_execution_agree_with_levels():
+    torch.manual_seed(0)
+    dense = build_model("tzn", 5, 3, **SMALL, levels=3, execution="dense", budget=0.3).eval()
+    sparse = build_model("tzn", 5, 3, **SMALL, levels=3, execution="sparse", budget=0.3).eval()
+    sparse.load_state_dict(dense.state_dict())
+    features, mask = torch.randn(2, 60, 5), torch.ones(2, 60, dtype=torch.bool)
+    one, other = dense(features, mask), sparse(features, mask)
+    assert 0 < float(one.depth.active.float().mean()) < 1
+    torch.testing.assert_close(one.logits, other.logits, atol=1e-4, rtol=1e-4)
+    part = sparse(features[:1], mask[:1]).part(10, 30, 100)
+    assert part.depth.tau.shape == (20,) and part.points.positions.min() == 110 and len(part.distances) == 20
+
+
+def test_a_training_step_of_tzn_with_levels_has_every_term(tiny_config, tiny_split):
+    from temporalzoom.training.batches import training_batch
+
+    config = tiny_config("model.name=tzn", "model.levels=4", "tzn.zoom=4")
+    model = model_from_config(config, 8, 2, tiny_split.samples[0].grid).train()
+    batch = training_batch(tiny_split, 0, 0, 2, 50, config.bdr)
+    terms = objective(model(batch.features, batch.mask), batch, config)
+    assert {"class", "giou", "distance", "shallow", "deep", "depth"} <= set(terms)
+    torch.stack(list(terms.values())).sum().backward()
+    silent = [name for name, p in model.coarse.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
+    assert not [name for name in silent if "distance_bias" not in name]
