@@ -98,8 +98,8 @@ def run_one(config: Config, baseline: Config, run: Path, console: Console) -> di
     train(config, data.train, run, console=console)
     localizer = Localizer.load(run)
     detection = evaluate_split(localizer, data.test, THRESHOLDS, console).detection.mAP
-    stride = data.test.samples[0].grid.stride
-    plain = model_from_config(baseline, data.test.input_width, len(data.test.classes), stride).eval()
+    grid = data.test.samples[0].grid
+    plain = model_from_config(baseline, data.test.input_width, len(data.test.classes), grid).eval()
     window = config.inference.max_length
     return {
         "average_mAP": float(np.mean([detection[threshold] for threshold in AVERAGED])),

@@ -56,7 +56,7 @@ class Trainer:
         torch.manual_seed(config.seed)
         self.config, self.split, self.taken = config, split, 0
         grid = split.samples[0].grid
-        self.model = model_from_config(config, split.input_width, len(split.classes), grid.stride).train()
+        self.model = model_from_config(config, split.input_width, len(split.classes), grid).train()
         self.optimizer = build_optimizer(self.model, config.training)
 
     @torch.inference_mode(False)  # `peak_memory` looks at inference, where there would be no gradients

@@ -10,6 +10,7 @@ import yaml
 from rich.console import Console
 
 from temporalzoom.config import load_config
+from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
 from temporalzoom.experiments.real_data import bench_config, costs, differences, levels, run_bench
 from temporalzoom.experiments.real_data_tables import markdown, tables
@@ -60,6 +61,17 @@ def test_the_files_hold_the_same_recipes(data_set, system, ending):
     root = stored.data.root or stored.data.annotations.parent
     assert stored == bench_config(data_set, system, 0, root)
     assert file.read_text().startswith(f"# tzoom train configs/{file.name}")
+
+
+def test_on_zoombench_all_seeds_are_tested_on_the_same_sequences():
+    """Tables compare the predictions of all seeds with one truth."""
+    first, second = (
+        load_data(config.data, config.seed)
+        for config in (bench_config("zoombench", "tzn", seed, None, ["data.zoombench.sequences=2"]) for seed in (0, 1))
+    )
+    for one, other in ((first.train, second.train), (first.test, second.test)):
+        assert len(one.samples) == len(other.samples)
+        assert all(np.array_equal(a.features, b.features) for a, b in zip(one.samples, other.samples, strict=True))
 
 
 def test_tables_fit_the_terminal_whole():

@@ -17,6 +17,7 @@ PARTS = {
     "zoom": "zoom",
     "deep": "deep path",
     "heads": "heads",
+    "coarse": "coarser levels",
 }
 
 

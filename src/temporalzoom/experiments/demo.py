@@ -20,6 +20,7 @@ from temporalzoom.atomic import replacing
 from temporalzoom.config import Config, load_config
 from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.sources import load_data
+from temporalzoom.experiments import recipes
 from temporalzoom.experiments.evaluation import Evaluation, evaluate_split
 from temporalzoom.exports import write_segments
 from temporalzoom.inference.localizer import Localizer
@@ -31,24 +32,10 @@ from temporalzoom.training.metrics_log import read_metrics
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 SHOWN = (0.3, 0.5, 0.7, 0.9)
 
-# The recipe of the demo, small enough for a laptop; the files configs/zoombench*.yaml hold the same for `tzoom train`.
-RECIPE = (
-    "model.width=64",
-    "model.dropout=0",
-    "training.steps=600",
-    "training.learning_rate=3e-3",
-    "training.warmup_steps=50",
-    "training.ema_decay=0.99",
-    "training.focal_alpha=0.5",
-    "bdr.radius=8",
-    "bdr.weight=0.15",
-)
-SYSTEMS = {
-    "uniform-6": ("model.name=uniform-6", "bdr.enabled=false"),
-    "uniform-6+bdr": ("model.name=uniform-6",),
-    "tzn": ("model.name=tzn", "model.window=16", "tzn.share=0.15", "tzn.warmup=100", "tzn.deep_weight=1"),
-}
-BASELINE, REFINED, ADAPTIVE = SYSTEMS
+BASELINE, REFINED, ADAPTIVE = "uniform-6", "uniform-6+bdr", "tzn"
+# The files configs/zoombench*.yaml hold the same for `tzoom train`.
+RECIPE = recipes.ZOOMBENCH
+SYSTEMS = {name: recipes.SYSTEMS[name] for name in (BASELINE, REFINED, ADAPTIVE)}
 
 
 @dataclass

@@ -33,6 +33,7 @@ from temporalzoom.viewer.plots import (
 from temporalzoom.viewer.report import Best, Report
 
 BUDGETS = (0.0, 0.05, 0.1, 0.2, 0.4, 1.0)
+DETECTION = ("class", "l1", "giou", "diou")  # those of the terms that a training has, by its box loss
 
 
 def write_report(
@@ -81,10 +82,10 @@ def write_report(
     report.figure(plot_precision_recall(curves), "Precision over recall, all classes pooled.")
     lines = {name: read_metrics(system.run / "metrics.jsonl") for name, system in systems.items()}
     losses = {
-        name: ([line["step"] for line in found], [line["class"] + line["l1"] + line["giou"] for line in found])
+        name: ([line["step"] for line in found], [sum(line.get(term, 0.0) for term in DETECTION) for line in found])
         for name, found in lines.items()
     }
-    report.figure(plot_training(losses, ylabel="detection loss"), "Detection loss in training (classes, L1, GIoU).")
+    report.figure(plot_training(losses, ylabel="detection loss"), "Detection loss in training (classes and boxes).")
     if video is not None:
         show_video_act(report, video, path.parent)
     report.write(path)
