@@ -49,7 +49,7 @@ def tennis(tmp_path, monkeypatch) -> Path:
     assert config is not None
     settings = yaml.safe_load(config[1].split("tzoom", 1)[0])
     settings["training"].update(FASTER["training"])
-    (tmp_path / "tennis.yaml").write_text(yaml.safe_dump(settings | {"model": FASTER["model"]}))
+    (tmp_path / "tennis.yaml").write_text(yaml.safe_dump(settings | {"model": settings["model"] | FASTER["model"]}))
     found = {"match9": [{"label": "serve", "segment": [2.1, 3.4], "score": 0.9}]}
     (tmp_path / "P.json").write_text(json.dumps({"results": found}))
     (tmp_path / "T.json").write_text(json.dumps({"database": {"match9": database["match9"]}}))

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from temporalzoom.errors import InputError
 from temporalzoom.models import build_model
 from temporalzoom.training.network import model_from_config
 from temporalzoom.training.objective import objective
@@ -80,3 +81,12 @@ def test_a_training_step_of_tzn_with_levels_has_every_term(tiny_config, tiny_spl
     torch.stack(list(terms.values())).sum().backward()
     silent = [name for name, p in model.coarse.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
     assert not [name for name in silent if "distance_bias" not in name]
+
+
+@pytest.mark.parametrize("setting", ["training.assignment=hungarian", "training.center_fraction=0.2"])
+@pytest.mark.parametrize("model", [("model.levels=2",), ("model.name=temporalmaxer",)])
+def test_ways_to_assign_at_a_single_level_are_refused(tiny_config, tiny_split, setting, model):
+    grid = tiny_split.samples[0].grid
+    with pytest.raises(InputError, match=f"{setting.split('=')[0]}: {setting.split('=')[1]} is for a single level"):
+        model_from_config(tiny_config(*model, setting), 8, 2, grid)
+    model_from_config(tiny_config(setting), 8, 2, grid)

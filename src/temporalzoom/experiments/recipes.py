@@ -52,7 +52,8 @@ ZOOMBENCH = (
     "training.steps=600",
 )
 RECIPES: dict[str, tuple[str, ...]] = {
-    "zoombench": (*ZOOMBENCH, "data.zoombench.seed=0"),  # all systems and seeds on the same sequences
+    # All systems and seeds on the same sequences, and on some that no setting was chosen on.
+    "zoombench": (*ZOOMBENCH, "data.zoombench.seed=1"),
     "sbhar": (*_SBHAR, "data.window=50"),
     # The same windows, read as samples by convolutions; levels for transitions of 3 s beside activities of 20; branches
     # that start quiet and are dropped at times learn less by heart.

@@ -34,6 +34,7 @@ PYRAMIDS = ("actionformer", "tridet", "temporalmaxer")
 
 def model_from_config(config: Config, input_width: int, classes: int, grid: TimeGrid) -> nn.Module:
     """The network that `config` describes, for features of `input_width` channels on `grid`."""
+    _check_assignment(config)
     channels = {"start_end": 2, "joint": 1}[config.bdr.channels] if config.bdr.enabled else None
     options: dict[str, Any] = config.model.model_dump(exclude={"name"}) | {"distance_channels": channels}
     if config.model.name in PYRAMIDS:
@@ -53,6 +54,19 @@ def model_from_config(config: Config, input_width: int, classes: int, grid: Time
     if config.training.positives is not None:
         model.positives = RunningPositives(config.training.positives)
     return model
+
+
+def _check_assignment(config: Config) -> None:
+    """Of several levels, the length of an instance chooses one: there is nothing else to choose."""
+    if config.model.name not in PYRAMIDS and config.model.levels == 1:
+        return
+    for key, usual in (("assignment", "center"), ("center_fraction", 0.0)):
+        value = getattr(config.training, key)
+        if value != usual:
+            raise InputError(
+                f"training.{key}: {value} is for a single level; {config.model.name} has several here, and the one "
+                "that an instance's length belongs to answers for it"
+            )
 
 
 def backbone_from_config(config: Config, pretrained: bool = True) -> Backbone:
