@@ -100,7 +100,7 @@ def test_more_sequences_leave_the_first_ones_as_they_are():
     [
         {"sequences": 4}, {"length": 97}, {"dimension": 5}, {"classes": 4}, {"stride": 5}, {"window": 9}, {"fps": 25},
         {"noise": 0.5}, {"signal": 5}, {"shortest": 0.4}, {"longest": 13}, {"mean_gap": 1}, {"back_to_back": 0.5},
-        {"overlap": 0.5}, {"flashes_per_minute": 60}, {"blurs_per_minute": 60},
+        {"overlap": 0.5}, {"flashes_per_minute": 60}, {"blurs_per_minute": 60}, {"seed": 7},
     ],
     ids=lambda change: next(iter(change)),
 )  # fmt: skip

@@ -32,7 +32,7 @@ class Section(BaseModel):
 class ZoomBenchConfig(Section):
     """Knobs of the embedded benchmark. Times in seconds; `noise` is the standard deviation of every channel."""
 
-    seed: int | None = None  # what sequences are drawn from; null: the seed of the training
+    seed: Annotated[int, Field(ge=0)] | None = None  # what sequences are drawn from; null: the seed of the training
     sequences: Count = 96
     test_sequences: Count = 48
     length: Count = 512

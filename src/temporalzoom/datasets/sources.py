@@ -72,7 +72,6 @@ def load_data(
     if data.videos is not None and data.source not in READERS:
         raise InputError(f"data.videos: data.source is {data.source}, which has none; it may be {', '.join(READERS)}")
     if data.source == "zoombench":
-        seed = seed if data.zoombench.seed is None else data.zoombench.seed
         return LoadedData(
             make_zoombench(data.zoombench, seed, "train") if train else None,
             make_zoombench(data.zoombench, seed, "test") if test else None,

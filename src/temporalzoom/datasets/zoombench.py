@@ -62,7 +62,11 @@ class _Instance:
 
 
 def make_zoombench(bench: ZoomBenchConfig, seed: int = 0, subset: str = "train") -> Split:
-    """One subset. Subsets share the class appearance (drawn from `seed` alone) and differ in everything else."""
+    """One subset. Subsets share the class appearance (drawn from `seed` alone) and differ in everything else.
+
+    A seed of `bench` itself comes first.
+    """
+    seed = seed if bench.seed is None else bench.seed
     appearance = np.random.default_rng([seed, 0])
     phases = appearance.normal(size=(bench.classes, bench.dimension))
     phases *= bench.signal / np.linalg.norm(phases, axis=1, keepdims=True)
