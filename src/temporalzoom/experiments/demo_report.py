@@ -133,7 +133,7 @@ def _cost_table(report: Report, systems: Mapping[str, System]) -> None:
     total = systems[ADAPTIVE].cost["flops"]
     report.table(
         ["part of tzn", "MFLOPs", "share (%)"],
-        [[part, flops / 1e6, 100 * flops / total] for part, flops in parts.items()],
+        [[part, flops / 1e6, 100 * flops / total] for part, flops in parts.items() if flops],
         caption="Where the adaptive network's operations go.",
     )
 
