@@ -2,8 +2,8 @@
 
     python benchmarks/zoombench.py --seeds 0 1 2
 
-The recipe that all systems share was chosen on seed 0, its test sequences included, what tzn has of its own on seeds
-100 and 101: judge by the seeds from 1 to 99.
+The recipe was chosen on seeds 0 and 50, their test sequences included, what tzn has of its own on seeds 100 and 101:
+judge by others.
 
 Prints a table and writes runs/benchmarks/zoombench.json. Every seed draws its own data, weights and batches. Intervals
 are those of the mean over seeds (Student's t, 95 %); differences are taken seed by seed.

@@ -63,8 +63,8 @@ class Stem(nn.Module):
 
     def forward(self, features: Tensor, mask: Tensor) -> Tensor:
         """features: (B, T, W * C), mask: (B, T)."""
-        windows = (features * mask.unsqueeze(-1)).unflatten(2, (self.window, -1))
-        rows = windows.narrow(2, (self.window - self.rows) // 2, self.rows).flatten(1, 2)
+        middle = features.unflatten(2, (self.window, -1)).narrow(2, (self.window - self.rows) // 2, self.rows)
+        rows = (middle * mask[:, :, None, None]).flatten(1, 2)
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
             rows = F.gelu(norm(convolution(rows.transpose(1, 2)).transpose(1, 2)))
             per_position = rows.shape[1] // mask.shape[1]
