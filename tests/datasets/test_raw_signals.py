@@ -18,6 +18,7 @@ from temporalzoom.errors import InputError
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.segments import Segments
 from temporalzoom.signals.framing import Framing
+from temporalzoom.signals.keypoints import pose_geometry
 from temporalzoom.signals.missing import fill_missing
 from temporalzoom.timegrid import TimeGrid
 
@@ -134,6 +135,31 @@ def test_gaps_are_an_error_or_filled(folder: Path):
     np.testing.assert_array_equal(test.samples[1].features[1].reshape(10, 6)[:, 3:], [[0, 0, 0]] * 5 + [[0, 1, 0]] * 5)
 
 
+def test_poses_become_their_geometry(folder: Path):
+    train, _ = both(config(folder, keypoints="x"))
+    assert train.input_width == 10 * (3 + 3)  # distances of three pairs, speeds of three points
+    expected = pose_geometry(signal_of(folder, "rat1a"), "x")
+    np.testing.assert_array_equal(train.samples[0].signal, expected)
+    assert "3 channels are not" in complaint(config(folder, keypoints="xy"))
+    spoil(folder, "rat4b")
+    assert "rat4b: NaN or Inf" in complaint(config(folder, keypoints="x"))
+    train, _ = both(config(folder, keypoints="x", missing="interpolate"))
+    assert train.input_width == 10 * (3 + 3 + 3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (["data.keypoints=xy"], "data: keypoints: are those of raw poses; needs data.source=folder and data.raw=true"),
+        (["data.keypoints=cd", "data.source=folder", "data.raw=true"], "keypoints: cd has no coordinate"),
+        (["data.keypoints=X"], "data.keypoints"),
+    ],
+)
+def test_keypoints_that_cannot_be(changes: list[str], said: str):
+    with pytest.raises(InputError, match=said):
+        load_config(None, changes)
+
+
 def test_durations_are_checked_in_rows(folder: Path):
     database = json.loads((folder / "rats.json").read_text())
     database["database"]["rat1a"]["duration"] = 2 * ROWS / FPS
@@ -205,11 +231,18 @@ def test_real_poses(shared_data: Path):
 # A run: trained, evaluated, and used on files
 
 
-@pytest.fixture(params=["error", "interpolate"])
+PREPARED: list[dict[str, Any]] = [
+    {"missing": "error"},
+    {"missing": "interpolate"},
+    {"missing": "interpolate", "keypoints": "x"},  # three points on a line
+]
+
+
+@pytest.fixture(params=PREPARED, ids=["as-it-is", "gaps-filled", "keypoints"])
 def run(request: pytest.FixtureRequest, folder: Path, tzoom: Tzoom) -> Path:
-    if request.param == "interpolate":
+    if request.param["missing"] == "interpolate":
         spoil(folder, "rat4a")
-    (folder / "rats.yaml").write_text(yaml.safe_dump({"data": settings(folder, missing=request.param)}))
+    (folder / "rats.yaml").write_text(yaml.safe_dump({"data": settings(folder, **request.param)}))
     code, _, error = tzoom("train", folder / "rats.yaml", *TINY, "augment.shift=true", "--out", folder / "run")
     assert code == 0, error
     return folder / "run"

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from temporalzoom.config import AugmentConfig, BDRConfig
+from temporalzoom.config import AugmentConfig, BDRConfig, DataConfig
 from temporalzoom.datasets.samples import Sample, Split
 from temporalzoom.errors import InputError
 from temporalzoom.segments import Segments
@@ -259,14 +259,24 @@ def test_flags_of_missing_values_stay_flags():
     values = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
     flags = (np.random.default_rng(1).random((60, 3)) < 0.3).astype(np.float32)
     sample = make_sample(np.concatenate([values, flags], axis=1), Framing(6, 6))
-    options = AugmentConfig(rotate=40, gain=0.3, noise=0.2)
-    rows = Augmentation(options, [sample], flagged=True).vary(sample.signal, np.random.default_rng(2))
+    options, filled = AugmentConfig(rotate=40, gain=0.3, noise=0.2), DataConfig(missing="interpolate")
+    rows = Augmentation(options, [sample], filled).vary(sample.signal, np.random.default_rng(2))
     np.testing.assert_array_equal(rows[:, 3:], flags)
     assert (rows[:, :3] != values).all()
-    silent = Augmentation(AugmentConfig(drop=1), [sample], flagged=True).vary(sample.signal, np.random.default_rng(3))
+    silent = Augmentation(AugmentConfig(drop=1), [sample], filled).vary(sample.signal, np.random.default_rng(3))
     np.testing.assert_array_equal(silent, np.repeat([[0, 0, 0, 1, 1, 1]], 60, axis=0))  # silent is missing, and says so
     with pytest.raises(InputError, match="here are 2 channels"):
-        Augmentation(options, [make_sample(np.zeros((9, 4)), Framing(3, 3))], flagged=True)
+        Augmentation(options, [make_sample(np.zeros((9, 4)), Framing(3, 3))], filled)
+
+
+def test_flags_of_keypoints_belong_to_no_single_channel():
+    signal = np.concatenate([np.ones((60, 9)), np.zeros((60, 3))], axis=1, dtype=np.float32)  # three points
+    poses = DataConfig.model_validate({"missing": "interpolate", "keypoints": "xyc", "raw": True, "source": "folder"})
+    sample = make_sample(signal, Framing(6, 6))
+    silent = Augmentation(AugmentConfig(drop=1), [sample], poses).vary(signal, np.random.default_rng(3))
+    assert not silent.any()
+    with pytest.raises(InputError, match=r"augment\.rotate: .*data\.keypoints"):
+        Augmentation(AugmentConfig(rotate=10), [sample], poses)
 
 
 def test_a_row_is_the_same_in_all_windows_that_show_it():

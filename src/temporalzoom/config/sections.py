@@ -85,6 +85,7 @@ class DataConfig(Section):
     fps: Positive | None = None  # null: the annotation file says it per recording
     raw: bool = False  # files hold one row per frame; windows are cut from them here
     missing: Literal["error", "interpolate"] = "error"
+    keypoints: Annotated[str, Field(pattern="^[a-z]*$")] = ""  # raw poses, such as xyc per keypoint: its geometry
     sensors: Literal["acc", "acc+gyro"] = "acc+gyro"  # sbhar, tug
     background: tuple[str, ...] = ()  # labels that are no actions
     task: Literal["verb", "noun"] | None = None  # of epic_kitchens
@@ -97,6 +98,14 @@ class DataConfig(Section):
     leave_out: str | None = None  # the recordings of this subject are the test subset, all others train
     validation_fold: Annotated[int, Field(ge=0, lt=4)] | None = None  # tune: test on a quarter of the training subset
     zoombench: ZoomBenchConfig = ZoomBenchConfig()
+
+    @model_validator(mode="after")
+    def _keypoints_of_raw_poses(self) -> DataConfig:
+        if self.keypoints and not (self.raw and self.source == "folder"):
+            raise ValueError("keypoints: are those of raw poses; needs data.source=folder and data.raw=true")
+        if self.keypoints and not set("xyz") & set(self.keypoints):
+            raise ValueError(f"keypoints: {self.keypoints} has no coordinate; a letter per value, such as xy or xyc")
+        return self
 
 
 class FrameAugmentConfig(Section):

@@ -40,6 +40,7 @@ from temporalzoom.errors import InputError
 from temporalzoom.signals.extraction import find_videos
 from temporalzoom.signals.feature_store import FeatureStore, open_features, open_sidecars
 from temporalzoom.signals.framing import Framing
+from temporalzoom.signals.keypoints import keypoint_count, pose_geometry
 from temporalzoom.signals.missing import fill_missing
 from temporalzoom.signals.pieces import Video, open_video
 from temporalzoom.signals.resizing import resize_features
@@ -127,8 +128,17 @@ def open_source(data: DataConfig) -> tuple[Annotations, FeatureStore]:
     else:
         annotations, store = OPENERS[data.source](data)
     if data.missing == "interpolate":
-        store = _without_gaps(store)
+        store = _converted(store, fill_missing)
+    if data.keypoints:
+        store = _converted(store, lambda signal: pose_geometry(signal, data.keypoints, data.missing == "interpolate"))
     return _as_asked(annotations, data), store
+
+
+def flag_channels(data: DataConfig, width: int) -> int:
+    """How many of the channels of a signal of `width` say where values were missing. They are the last ones."""
+    if data.missing == "error":
+        return 0
+    return keypoint_count(width, data.keypoints, True) if data.keypoints else width // 2
 
 
 def open_annotations(data: DataConfig) -> Annotations:
@@ -346,10 +356,10 @@ def _without_labels(annotations: Annotations, labels: set[str]) -> Annotations:
     return replace(annotations, recordings=recordings, classes=classes)
 
 
-def _without_gaps(store: FeatureStore) -> FeatureStore:
+def _converted(store: FeatureStore, conversion: Callable[[Features], Features]) -> FeatureStore:
     def read(name: str) -> Features | None:
         signal = store.read(name)
-        return None if signal is None else fill_missing(signal)
+        return None if signal is None else conversion(signal)
 
     return replace(store, read=read)
 

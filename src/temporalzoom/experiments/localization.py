@@ -227,8 +227,7 @@ class _Source:
                 )
             return own
         built = backbone(self.settings.backbone, **self.settings.options)
-        width = self.localizer.input_width
-        expected = None if width is None else width // (2 if self.localizer.fills_gaps else 1)
+        expected = self.localizer.channels
         if expected is not None and built.width != expected:
             raise InputError(
                 f"backbone {self.settings.backbone}: makes {built.width} channels, "

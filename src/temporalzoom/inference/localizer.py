@@ -21,6 +21,7 @@ from temporalzoom.segments import Segments
 from temporalzoom.signals.backbones import Backbone
 from temporalzoom.signals.extraction import ExtractionSettings, video_features
 from temporalzoom.signals.framing import Framing
+from temporalzoom.signals.keypoints import keypoint_count, pose_geometry
 from temporalzoom.signals.missing import fill_missing
 from temporalzoom.timegrid import TimeGrid
 from temporalzoom.training.checkpoint import CheckpointInfo, find_checkpoint, load_weights, read_info
@@ -51,6 +52,7 @@ class Localizer:
         self.oracle_reach: int | None = None  # a number: pruning spares the true boundaries, so that truth is needed
         self.framing: Framing | None = None  # how windows are cut from raw signals; None: trained on features
         self.fills_gaps = False  # missing values are interpolated and flagged
+        self.keypoints = ""  # of raw poses: what the values of a keypoint are, as in the configuration
         self.resize: int | None = None  # features of a recording were interpolated to so many positions
         self.origin: ExtractionSettings | None = None  # how features were made from videos; None: unknown
         self.backbone: Backbone | None = None  # trained with the model; None: it was trained on features ...
@@ -86,6 +88,7 @@ class Localizer:
         if config.data.source != "zoombench":
             localizer.framing = framing_of(config.data)
             localizer.fills_gaps = config.data.missing == "interpolate"
+            localizer.keypoints = config.data.keypoints
             localizer.resize = config.data.resize
         return localizer
 
@@ -112,6 +115,16 @@ class Localizer:
             setattr(localizer, name, getattr(told, name))
         return localizer
 
+    @property
+    def channels(self) -> int | None:
+        """Of what a file of the training data holds; None: unknown."""
+        if self.input_width is None:
+            return None
+        width = self.input_width // (1 if self.framing is None else self.framing.window)
+        if self.keypoints:
+            return len(self.keypoints) * keypoint_count(width, self.keypoints, self.fills_gaps)
+        return width // (2 if self.fills_gaps else 1)
+
     def prepare(self, signal: ArrayLike) -> NDArray[np.float32]:
         """What a file of the training data holds -> features (T, F), as training saw them.
 
@@ -121,14 +134,14 @@ class Localizer:
         array = np.asarray(signal, np.float32)
         if array.ndim != 2 or not len(array):
             raise InputError(f"a signal must be an array of at least one row, (N, C); got shape {array.shape}")
-        values = (1 if self.framing is None else self.framing.window) * (2 if self.fills_gaps else 1)
-        if self.input_width is not None and array.shape[1] * values != self.input_width:
+        channels, expected = array.shape[1], self.channels
+        if expected is not None and channels != expected:
             what = "features have" if self.framing is None else "the raw signal has"
-            raise InputError(
-                f"{what} {array.shape[1]} channels, the model was trained with {self.input_width // values}"
-            )
+            raise InputError(f"{what} {channels} channels, the model was trained with {expected}")
         if self.fills_gaps:
             array = fill_missing(array)
+        if self.keypoints:
+            array = pose_geometry(array, self.keypoints, self.fills_gaps)
         return array if self.framing is None else self.framing.cut(array)
 
     def __call__(

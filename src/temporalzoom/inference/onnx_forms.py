@@ -115,9 +115,9 @@ def project(projection: Projection, features: Tensor) -> Tensor:
         windows = tokens.unflatten(1, (stem.window, int(tokens.shape[1]) // stem.window))
         tokens = windows.narrow(1, (stem.window - stem.rows) // 2, stem.rows).flatten(0, 1)
         for convolution, norm in zip(stem.convolutions, stem.norms, strict=True):
-            tokens = F.gelu(norm(convolution(tokens.t()[None])[0].t()))
+            tokens = F.gelu(norm(convolution(tokens[None])[0]))
     for convolution, norm in zip(projection.convolutions, projection.norms, strict=True):
-        tokens = projection.activation(norm(convolution(tokens.t()[None])[0].t()))
+        tokens = projection.activation(norm(convolution(tokens[None])[0]))
     return tokens
 
 

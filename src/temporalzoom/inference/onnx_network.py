@@ -29,7 +29,7 @@ FORMAT = 1
 OPSET = 17  # the oldest operators with a layer norm in one piece
 TOLERANCE = 1e-4
 PREFIX = "temporalzoom."
-PREPARATION = ("framing", "fills_gaps", "resize", "origin")  # how what a file holds becomes features
+PREPARATION = ("framing", "fills_gaps", "keypoints", "resize", "origin")  # how what a file holds becomes features
 RAW_NAMES = ("logits", "offsets", "offset_log_variance", "distances", "distance_log_variance")
 POINT_NAMES = RAW_NAMES[:3]  # one row per point: more than positions, if there are coarser levels
 DEPTH_NAMES = ("depth_logits", "tau", "importance", "log_variance", "kept", "active")
@@ -50,6 +50,7 @@ class OnnxDescription:
     input_width: int
     framing: Framing | None = None
     fills_gaps: bool = False
+    keypoints: str = ""
     resize: int | None = None
     origin: ExtractionSettings | None = None
     levels: int = 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -38,20 +38,33 @@ class CoarseLevels(nn.Module):
 
     def forward(self, outputs: Outputs, tokens: Tensor, mask: Tensor) -> Outputs:
         """The encoder's outputs and tokens (B, T, D), mask (B, T) -> outputs with the points of all levels."""
-        level, rows = Level(tokens * mask.unsqueeze(-1), mask), [outputs]
+        level, levels = Level(tokens * mask.unsqueeze(-1), mask), []
         for norm in self.norms:
             level = Level(max_pooled(level), halved(level.mask), 2 * level.stride)
-            rows.append(self.read(replace(level, tokens=norm(level.tokens) * level.mask.unsqueeze(-1))))
+            levels.append(replace(level, tokens=norm(level.tokens) * level.mask.unsqueeze(-1)))
+        logits, box = self.read(levels)
+        assert outputs.offset_log_variance is not None
+        strides = torch.cat([torch.full_like(x.tokens[0, :, :1], x.stride) for x in levels])  # (N, 1)
+        offsets = strides * torch.exp(box[..., :2].clamp(max=10.0))
+        log_variance = box[..., 2:] + 2 * torch.log(strides)
         return replace(
             outputs,
-            logits=torch.cat([row.logits for row in rows], 1),
-            offsets=torch.cat([row.offsets for row in rows], 1),
-            offset_log_variance=torch.cat([row.offset_log_variance for row in rows], 1),  # type: ignore[misc]
-            points=all_points(mask, len(rows), self.finest),
+            logits=torch.cat((outputs.logits, logits), 1),
+            offsets=torch.cat((outputs.offsets, offsets), 1),
+            offset_log_variance=torch.cat((outputs.offset_log_variance, log_variance), 1),
+            points=all_points(mask, 1 + len(levels), self.finest),
         )
 
-    def read(self, level: Level) -> Outputs:
-        """Classes and boxes of one level, in grid units."""
-        box = self.box(level)
-        offsets = level.stride * torch.exp(box[..., :2].clamp(max=10.0))
-        return Outputs(self.classes(level), offsets, box[..., 2:] + 2 * math.log(level.stride))
+    def read(self, levels: Sequence[Level]) -> tuple[Tensor, Tensor]:
+        """What both heads say, (B, N, ...), level after level; boxes in strides.
+
+        All levels in one go, as a single sequence with a gap after each: most of them are so short that starting a
+        convolution takes longer than the convolution.
+        """
+        gap = Level(torch.zeros_like(levels[0].tokens[:, :1]), torch.zeros_like(levels[0].mask[:, :1]))
+        spaced = [part for level in levels for part in (level, gap)]
+        joined = Level(torch.cat([x.tokens for x in spaced], 1), torch.cat([x.mask for x in spaced], 1))
+        lengths = [x.tokens.shape[1] for x in spaced]
+        said = (head(joined).split(lengths, 1) for head in (self.classes, self.box))
+        logits, box = (torch.cat(parts[::2], 1) for parts in said)
+        return logits, box

@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from temporalzoom.models.convolution import TokenConvolution
+
 
 class Standardize(nn.Module):
     """Every input channel to zero mean and unit variance. (B, T, F) -> (B, T, F)."""
@@ -56,7 +58,7 @@ class Stem(nn.Module):
             )
         widths = [input_width // self.window, *[max(width // 2, 8)] * (len(strides) - 1), width]
         self.convolutions = nn.ModuleList(
-            nn.Conv1d(before, after, 3 * stride, stride, padding=stride)
+            TokenConvolution(before, after, stride)
             for (before, after), stride in zip(pairwise(widths), strides, strict=True)
         )
         self.norms = nn.ModuleList(nn.LayerNorm(after) for after in widths[1:])
@@ -66,7 +68,7 @@ class Stem(nn.Module):
         middle = features.unflatten(2, (self.window, -1)).narrow(2, (self.window - self.rows) // 2, self.rows)
         rows = (middle * mask[:, :, None, None]).flatten(1, 2)
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
-            rows = F.gelu(norm(convolution(rows.transpose(1, 2)).transpose(1, 2)))
+            rows = F.gelu(norm(convolution(rows)))
             per_position = rows.shape[1] // mask.shape[1]
             rows = rows * mask.repeat_interleave(per_position, 1).unsqueeze(-1)
         return rows
@@ -96,7 +98,7 @@ class Projection(nn.Module):
         self.standard = Standardize(input_width) if standardize else None
         self.stem = Stem(input_width, width, stem, stem_window) if stem else None
         widths = [width if stem else input_width] + [width] * layers
-        self.convolutions = nn.ModuleList(nn.Conv1d(before, after, 3, padding=1) for before, after in pairwise(widths))
+        self.convolutions = nn.ModuleList(TokenConvolution(before, after) for before, after in pairwise(widths))
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers))
 
     @property
@@ -113,6 +115,5 @@ class Projection(nn.Module):
         if self.stem is not None:
             tokens = self.stem(tokens, mask)
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
-            tokens = convolution((tokens * valid).transpose(1, 2)).transpose(1, 2)
-            tokens = self.activation(norm(tokens))
+            tokens = self.activation(norm(convolution(tokens * valid)))
         return tokens * valid

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from temporalzoom.config import AugmentConfig
+from temporalzoom.config import AugmentConfig, DataConfig
 from temporalzoom.datasets.samples import Sample
+from temporalzoom.datasets.sources import flag_channels
 from temporalzoom.errors import InputError
 
 Floats = NDArray[np.float32]
@@ -57,14 +58,17 @@ def crop_at(sample: Sample, first: int, features: Floats) -> Crop:
 class Augmentation:
     """Random variations of crops.
 
-    flagged: the second half of the channels says where values of the first half were missing: it is only ever changed
-    by a channel that falls silent.
+    data: how the signals were read. With gaps filled, the last channels say where values were missing: they are only
+    ever changed by a channel that falls silent.
     """
 
-    def __init__(self, options: AugmentConfig, samples: Sequence[Sample], flagged: bool = False) -> None:
+    def __init__(self, options: AugmentConfig, samples: Sequence[Sample], data: DataConfig | None = None) -> None:
         self.options = options
         self.scale = channel_statistics(samples)[1] if options.noise else None
-        channels = self.channels = samples[0].signal.shape[1] // (2 if flagged else 1)
+        width, data = samples[0].signal.shape[1], data or DataConfig()
+        channels = self.channels = width - flag_channels(data, width)
+        if options.rotate and data.keypoints:
+            raise InputError("augment.rotate: is for three-axis sensors; with data.keypoints there are no axes left")
         is_raw = samples[0].framing is not None
         if options.rotate and (channels % 3 or not is_raw):
             raise InputError(
@@ -123,7 +127,8 @@ class Augmentation:
         if options.drop:
             heard = random.random((channels,)) >= options.drop
             signal = signal * heard.astype(np.float32)
-            flags = np.where(heard, flags, np.float32(1)) if flags.shape[1] else flags
+            if flags.shape[1] == channels:  # one each; those of keypoints belong to several channels
+                flags = np.where(heard, flags, np.float32(1))
         return np.concatenate([signal, flags], axis=1) if flags.shape[1] else signal
 
 

@@ -81,7 +81,7 @@ def train(config: Config, split: Split, run: Path, *, resume: bool = False, cons
             standardize_inputs(model, split)
     augmentation = None
     if config.augment != AugmentConfig():
-        augmentation = Augmentation(config.augment, split.samples, flagged=config.data.missing == "interpolate")
+        augmentation = Augmentation(config.augment, split.samples, config.data)
     average = copy.deepcopy(model).requires_grad_(False)
     optimizer = _optimizer(model, config)
     step = _prepare_run(config, run, resume)

@@ -1,0 +1,32 @@
+"""Convolutions as matrix products: the same numbers as PyTorch's own."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from temporalzoom.models import convolution
+from temporalzoom.models.convolution import TokenConvolution
+
+
+@given(st.integers(1, 3), st.integers(1, 9), st.integers(1, 5), st.integers(1, 4), st.booleans(), st.integers(0, 99))
+def test_the_numbers_of_a_plain_convolution(batch: int, length: int, width: int, stride: int, bias: bool, seed: int):
+    torch.manual_seed(seed)
+    ours = TokenConvolution(width, 6, stride, bias)
+    tokens = torch.randn(batch, length * stride, width, requires_grad=True)
+    found = ours(tokens)
+    plain = F.conv1d(tokens.transpose(1, 2), ours.weight, ours.bias, stride=stride, padding=stride).transpose(1, 2)
+    assert found.shape == (batch, length, 6)
+    torch.testing.assert_close(found, plain, atol=1e-5, rtol=1e-5)
+    variables = [tokens, *ours.parameters()]
+    gradients, expected = (torch.autograd.grad(x.square().sum(), variables) for x in (found, plain))
+    torch.testing.assert_close(gradients, expected, atol=1e-3, rtol=1e-4)
+
+
+def test_long_sequences_take_the_way_that_copies_nothing(monkeypatch: pytest.MonkeyPatch):
+    torch.manual_seed(0)
+    ours, tokens = TokenConvolution(4, 3, 5), torch.randn(2, 35, 4)
+    short = ours(tokens)
+    monkeypatch.setattr(convolution, "LARGEST", 100)
+    torch.testing.assert_close(ours(tokens), short, atol=1e-6, rtol=1e-6)
