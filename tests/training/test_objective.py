@@ -273,12 +273,14 @@ def test_losses_are_per_running_mean_of_positives():
     assert float(divided["distance"]) == float(plain["distance"])
 
 
+@pytest.mark.parametrize("model", ["temporalmaxer", "uniform-1", "tzn"])
 @pytest.mark.parametrize(("kind", "power"), [("one", 0.0), ("sqrt", 0.5), ("inverse", 1.0)])
-def test_every_scale_has_its_weight(kind, power, tiny_config, tiny_split):
+def test_every_scale_has_its_weight(model, kind, power, tiny_config, tiny_split):
     """Distances that are off by exactly one stride everywhere cost the sum of the weights."""
     words = [
-        "model.name=temporalmaxer",
+        f"model.name={model}",
         "pyramid.levels=3",
+        "model.levels=3",
         "bdr.scales=all",
         f"bdr.scale_weight={kind}",
         "bdr.alpha=0",
@@ -288,6 +290,8 @@ def test_every_scale_has_its_weight(kind, power, tiny_config, tiny_split):
     assert scales == (1, 2, 4)
     batch = training_batch(tiny_split, 0, 0, 2, 50, config.bdr, scales=scales)
     outputs = model_from_config(config, 8, 2, TimeGrid(4, 8, 30)).train()(batch.features, batch.mask)
-    outputs.level_distances = torch.cat([level.distances for level in batch.levels], 1) + 1.0
+    targets = torch.cat([level.distances for level in batch.levels], 1)
+    assert outputs.level_distances.shape == targets.shape
+    outputs.level_distances = targets + 1.0
     expected = config.bdr.weight * sum(scale**-power for scale in scales)
     assert float(objective(outputs, batch, config)["distance"]) == pytest.approx(expected, rel=1e-5)

@@ -180,7 +180,7 @@ class TZNConfig(Section):
     hysteresis: Literal["none", "hold", "deadzone"] = "hold"
     band: Share = 0.05
     tau_min: Share | None = None  # null: the threshold that lets `share` of the positions pass, learned in training
-    share: Share = 0.15
+    share: Share = 0.1
     warmup: Annotated[int, Field(ge=0)] = 200
     explore: Share = 1.0
     budget: Share | None = None

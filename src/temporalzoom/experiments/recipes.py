@@ -22,6 +22,17 @@ _SHARED = (
     "augment.warp=0.3",
     "inference.voting=0.6",
 )
+# Levels, with the losses that the field's pyramids are trained with; branches that start quiet and are dropped at times
+# learn less by heart.
+_LEVELS = (
+    "model.levels=6",
+    "model.drop_path=0.1",
+    "model.layer_scale=0.1",
+    "training.weight_decay=0.05",
+    "training.box_loss=diou",
+    "training.positives=100",
+    "training.focal_alpha=0.25",
+)
 _SBHAR = (
     "data.source=sbhar",
     "data.root={root}",
@@ -50,26 +61,14 @@ ZOOMBENCH = (
     "training.positives=100",
     "training.box_loss=diou",
     "training.steps=600",
+    "augment.drop=0.15",
 )
 RECIPES: dict[str, tuple[str, ...]] = {
     # All systems and seeds on the same sequences, and on some that no setting was chosen on.
     "zoombench": (*ZOOMBENCH, "data.zoombench.seed=1"),
-    "sbhar": (*_SBHAR, "data.window=50"),
-    # The same windows, read as samples by convolutions; levels for transitions of 3 s beside activities of 20; branches
-    # that start quiet and are dropped at times learn less by heart.
-    "sbhar-stem": (
-        *_SBHAR,
-        "data.window=50",
-        "model.stem=[5,5]",
-        "model.levels=6",
-        "model.drop_path=0.1",
-        "model.layer_scale=0.1",
-        "training.weight_decay=0.05",
-        "training.box_loss=diou",
-        "training.positives=100",
-        "training.focal_alpha=0.25",
-        "inference.voting=null",
-    ),
+    "sbhar": (*_SBHAR, "data.window=50", "tzn.share=0.15"),
+    # The same windows, read as samples by convolutions; levels for transitions of 3 s beside activities of 20.
+    "sbhar-stem": (*_SBHAR, "data.window=50", "model.stem=[5,5]", *_LEVELS, "inference.voting=null"),
     "tug": (
         "data.source=tug",
         "data.root={root}",
@@ -78,6 +77,7 @@ RECIPES: dict[str, tuple[str, ...]] = {
         *_SHARED,
         "augment.rotate=15",
         "augment.drop=0.1",
+        "tzn.share=0.15",
         "training.steps=600",
         "training.batch_size=12",
         "training.length=96",
@@ -88,11 +88,15 @@ RECIPES: dict[str, tuple[str, ...]] = {
         "data.features={root}/pose.npz",
         "data.raw=true",
         "data.missing=interpolate",
+        "data.keypoints=xyc",
         "data.stride=16",
-        "data.window=32",
+        "data.window=16",
         "data.test_recordings=['rat4[5-9]', 'rat5*']",
         *_SHARED,
-        "training.steps=700",
+        "model.stem=[4,4]",
+        *_LEVELS,
+        "augment.noise=0.3",
+        "training.steps=400",
         "training.batch_size=8",
         "training.length=192",
     ),

@@ -36,13 +36,20 @@ class CoarseLevels(nn.Module):
         with torch.no_grad():
             self.box.last.bias.copy_(torch.tensor([0.7, 0.7, 1.0, 1.0]))  # type: ignore[union-attr]
 
-    def forward(self, outputs: Outputs, tokens: Tensor, mask: Tensor) -> Outputs:
-        """The encoder's outputs and tokens (B, T, D), mask (B, T) -> outputs with the points of all levels."""
+    def forward(self, outputs: Outputs, tokens: Tensor, mask: Tensor, distance: nn.Module | None = None) -> Outputs:
+        """The encoder's outputs and tokens (B, T, D), mask (B, T) -> outputs with the points of all levels.
+
+        distance: a head that reads distances from the coarser levels too, in strides of each, for training to look at.
+        """
         level, levels = Level(tokens * mask.unsqueeze(-1), mask), []
         for norm in self.norms:
             level = Level(max_pooled(level), halved(level.mask), 2 * level.stride)
             levels.append(replace(level, tokens=norm(level.tokens) * level.mask.unsqueeze(-1)))
         logits, box = self.read(levels)
+        if distance is not None:
+            assert outputs.distances is not None
+            coarser = [distance(x.tokens)[0] for x in levels]
+            outputs = replace(outputs, level_distances=torch.cat([outputs.distances, *coarser], 1))
         assert outputs.offset_log_variance is not None
         strides = torch.cat([torch.full_like(x.tokens[0, :, :1], x.stride) for x in levels])  # (N, 1)
         offsets = strides * torch.exp(box[..., :2].clamp(max=10.0))

@@ -84,7 +84,7 @@ class TemporalZoom(nn.Module):
         keep: float = 0.8,
         protect: int = 3,
         tau_min: float | None = None,
-        share: float = 0.15,
+        share: float = 0.1,
         warmup: int = 200,
         explore: float = 1.0,
         budget: float | None = None,
@@ -95,6 +95,7 @@ class TemporalZoom(nn.Module):
         checkpoint_deep: bool = False,
         levels: int = 1,
         finest: float = 4.0,
+        distances_on_all_levels: bool = False,
     ) -> None:
         super().__init__()
         self.window, self.deep_window = window, deep_window if window is not None else None
@@ -114,6 +115,7 @@ class TemporalZoom(nn.Module):
             self.deep = Encoder(width, heads, deep_layers, self.deep_window, packed, expansion).layers
         self.zoom = Zoom(width, heads, zoom) if zoom else None
         self.heads = Heads(width, classes, distance_channels, levels=levels)
+        self.distances_on_all_levels = distances_on_all_levels
         self.coarse = CoarseLevels(width, classes, levels, finest) if levels > 1 else None
         self.uncertainty = Uncertainty(width, narrow) if uncertainty else None
         self.depth = gate(width + 1 + CLAIMS, 2 * narrow, bias=0.0) if depth else None
@@ -129,7 +131,10 @@ class TemporalZoom(nn.Module):
         outputs = self._combine(tokens, mask, shallow, decided, factor)
         outputs.depth = decided
         # Long instances need no depth: coarse levels read the shallow tokens, and distances correct their ends.
-        return outputs if self.coarse is None else self.coarse(outputs, tokens, mask)
+        if self.coarse is None:
+            return outputs
+        coarse_distance = self.heads.distance if self.training and self.distances_on_all_levels else None
+        return self.coarse(outputs, tokens, mask, coarse_distance)
 
     def _decide(
         self, features: Tensor, tokens: Tensor, mask: Tensor, shallow: Outputs, boundaries: Tensor | None

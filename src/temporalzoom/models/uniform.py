@@ -34,6 +34,7 @@ class Uniform(nn.Module):
         stem_window: int | None = None,
         levels: int = 1,
         finest: float = 4.0,
+        distances_on_all_levels: bool = False,
     ) -> None:
         super().__init__()
         self.window = window
@@ -41,6 +42,7 @@ class Uniform(nn.Module):
         restraint = Restraint(dropout, drop_path, layer_scale)
         self.encoder = Encoder(width, heads, depth, window, restraint)
         self.heads = Heads(width, classes, distance_channels, levels=levels)
+        self.distances_on_all_levels = distances_on_all_levels
         self.coarse = CoarseLevels(width, classes, levels, finest) if levels > 1 else None
 
     def forward(self, features: Tensor, mask: Tensor) -> Outputs:
@@ -48,7 +50,10 @@ class Uniform(nn.Module):
         layout = TokenLayout.build(mask, self.window)
         tokens = self.encoder(self.projection(features, mask), layout)
         outputs = self.heads(tokens)
-        return outputs if self.coarse is None else self.coarse(outputs, tokens, mask)
+        if self.coarse is None:
+            return outputs
+        coarse_distance = self.heads.distance if self.training and self.distances_on_all_levels else None
+        return self.coarse(outputs, tokens, mask, coarse_distance)
 
     @property
     def receptive_field(self) -> int | None:

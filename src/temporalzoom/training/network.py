@@ -39,7 +39,7 @@ def model_from_config(config: Config, input_width: int, classes: int, grid: Time
     options: dict[str, Any] = config.model.model_dump(exclude={"name"}) | {"distance_channels": channels}
     if config.model.name in PYRAMIDS:
         options |= config.pyramid.model_dump()
-        options["distances_on_all_levels"] = config.bdr.scales == "all"
+    options["distances_on_all_levels"] = config.bdr.scales == "all"
     if config.model.name == "bmn":
         options |= config.bmn.model_dump()
     if _is_tzn(config):
@@ -134,9 +134,10 @@ class RunningPositives(nn.Module):
 
 def distance_scales(config: Config) -> tuple[int, ...]:
     """Strides of the levels that BDR is trained on, the finest included; empty: of no levels but the finest."""
-    if not (config.model.name in PYRAMIDS and config.bdr.enabled and config.bdr.scales == "all"):
+    levels = config.pyramid.levels if config.model.name in PYRAMIDS else config.model.levels
+    if levels == 1 or not config.bdr.enabled or config.bdr.scales == "finest":
         return ()
-    return tuple(2**level for level in range(config.pyramid.levels))
+    return tuple(2**level for level in range(levels))
 
 
 def oracle_reach(config: Config, stride: float) -> int | None:
