@@ -13,7 +13,7 @@ from temporalzoom.config import Config, config_fields, dump_config, load_config,
 from temporalzoom.errors import InputError
 
 TOP = "seed, data, backbone, model, tzn, pyramid, bmn, bdr, training, augment, inference, evaluation"
-OF_MODEL = "name, width, heads, window, dropout, drop_path, layer_scale, standardize, stem, levels, finest"
+OF_MODEL = "name, width, heads, window, dropout, drop_path, layer_scale, standardize, stem, head, levels, finest"
 SOURCES = "zoombench, folder, sbhar, tug, thumos14, activitynet, fineaction, ego4d_mq, epic_kitchens"
 
 

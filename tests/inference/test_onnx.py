@@ -42,6 +42,9 @@ SYSTEMS = {
     "uniform, global, raw": dict(name="uniform-1", window=None, stem=(2, 3)),
     "uniform, levels": dict(name="uniform-1", levels=3, distance_channels=None, stem=(2,), stem_window=3),
     "residual, levels": dict(name="tzn", combine="residual", levels=4, budget=0.3),
+    "uniform, convolutions": dict(name="uniform-1", head="convolution", levels=3),
+    "residual, convolutions": dict(name="tzn", head="convolution", shallow_layers=0, levels=4, budget=0.3),
+    "layers, convolutions": dict(name="tzn", head="convolution", combine="layers", hysteresis="none"),
     "residual, packed, budget": dict(name="tzn", combine="residual", zoom=0, deep_window=5, budget=0.3),
     "logits, no BDR": dict(
         name="tzn", combine="logits", distance_channels=None, normalize_logits=True, hysteresis="deadzone"

@@ -10,6 +10,7 @@ from temporalzoom.models.depth import dead_zone, gradient_magnitude, hold, keep_
 from temporalzoom.models.layers import TransformerLayer
 
 MODES = ["residual", "logits", "features", "layers"]
+HEADS = ["mlp", "convolution"]
 
 
 def make(seed: int = 0, **options) -> TemporalZoom:
@@ -22,6 +23,9 @@ def make(seed: int = 0, **options) -> TemporalZoom:
             if gate is not None:
                 gate[-1].weight.normal_(std=3.0)
                 gate[-1].bias.zero_()
+        if options.get("head") == "convolution":  # corrections start from zero: here they are to matter
+            for head in (model.heads.classes, model.heads.box):
+                head[-1].weight.normal_(std=0.3)
         model.threshold.fill_(-0.5)
     return model
 
@@ -51,10 +55,11 @@ class Spy:
 @torch.no_grad()
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("zoom", [0, 4])
+@pytest.mark.parametrize("head", HEADS)
 @given(st.lists(st.integers(1, 90), min_size=1, max_size=8), st.floats(-9.0, 9.0), st.integers(0, 5))
 @settings(max_examples=20)
-def test_sparse_equals_dense(mode, zoom, lengths, threshold, seed):
-    sparse, dense = (make(seed, combine=mode, zoom=zoom, execution=e) for e in ("sparse", "dense"))
+def test_sparse_equals_dense(mode, zoom, head, lengths, threshold, seed):
+    sparse, dense = (make(seed, combine=mode, zoom=zoom, head=head, execution=e) for e in ("sparse", "dense"))
     for model in (sparse, dense):
         model.threshold.fill_(threshold)
     features, mask = inputs(lengths, seed)
@@ -78,9 +83,10 @@ def test_sparse_equals_dense_at_any_length_and_share(mode, length, budget, zoom)
 
 @torch.no_grad()
 @pytest.mark.parametrize("mode", MODES)
-def test_a_batch_gives_what_its_sequences_give_alone(mode):
+@pytest.mark.parametrize("head", HEADS)
+def test_a_batch_gives_what_its_sequences_give_alone(mode, head):
     lengths = [40, 7, 1, 63]
-    model = make(combine=mode, window=5)
+    model = make(combine=mode, window=5, head=head)
     features, mask = inputs(lengths)
     together = model(features, mask)
     for row, length in enumerate(lengths):
@@ -139,16 +145,33 @@ def test_only_active_tokens_enter_the_deep_path(mode):
 
 @torch.no_grad()
 @pytest.mark.parametrize("mode", MODES)
-def test_no_depth_at_all_is_the_shallow_path(mode):
-    model = make(combine=mode, budget=0.0)
+@pytest.mark.parametrize("head", HEADS)
+def test_no_depth_at_all_is_the_shallow_path(mode, head):
+    model = make(combine=mode, budget=0.0, head=head)
     spy = Spy(model)
     features, mask = inputs([50])
     outputs = model(features, mask)
     from temporalzoom.models.layers import TokenLayout
 
     tokens = model.shallow(model.projection(features, mask), TokenLayout.build(mask, model.window))
-    assert_same(outputs, model.heads(tokens), mask, tolerance=0)
+    assert_same(outputs, model.heads(tokens, mask).finest, mask, tolerance=0)
     assert spy.tokens == []
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("layers", [0, 2])
+def test_before_training_depth_corrects_no_class_and_no_box(layers):
+    torch.manual_seed(0)
+    model = TemporalZoom(6, 3, width=16, heads=2, distance_channels=2, head="convolution", shallow_layers=layers)
+    features, mask = inputs([70])
+    for budget, same_distances in ((0.0, True), (0.5, False)):
+        model.eval().budget = budget
+        outputs = model(features, mask)
+        if budget == 0:
+            shallow = outputs
+        torch.testing.assert_close(outputs.logits, shallow.logits, rtol=0, atol=0)
+        torch.testing.assert_close(outputs.offsets, shallow.offsets, rtol=1e-6, atol=0)
+        assert torch.equal(outputs.distances, shallow.distances) == same_distances
 
 
 @torch.no_grad()
@@ -159,7 +182,7 @@ def test_pruning_keeps_the_share_and_the_predicted_boundaries():
     from temporalzoom.models.layers import TokenLayout
 
     tokens = model.shallow(model.projection(features, mask), TokenLayout.build(mask, model.window))
-    protected = near_crossings(model.heads(tokens).distances, 2) & mask
+    protected = near_crossings(model.heads(tokens, mask).finest.distances, 2) & mask
     assert (outputs.depth.kept | ~protected).all()
     assert ((outputs.depth.kept & ~protected).sum(1) <= torch.tensor([50, 40])).all()
     assert not (outputs.depth.kept & ~mask).any()

@@ -32,10 +32,12 @@ def test_the_finest_level_is_the_encoder_as_it_was(name):
     assert after.offset_log_variance.shape == (2, len(after.points.positions), 2)
 
 
+@pytest.mark.parametrize("head", ["mlp", "convolution"])
 @pytest.mark.parametrize("name", ["uniform-2", "tzn"])
 @torch.no_grad()
-def test_padding_never_leaks(name):
-    _, model = pair(name)
+def test_padding_never_leaks(name, head):
+    torch.manual_seed(0)
+    model = build_model(name, 5, 3, **SMALL, levels=4, head=head).eval()
     features = torch.randn(1, 21, 5)
     alone = model(features, torch.ones(1, 21, dtype=torch.bool))
     both = model(torch.cat((features, torch.full((1, 12, 5), 7.0)), 1), torch.arange(33)[None] < 21)
@@ -48,7 +50,7 @@ def test_padding_never_leaks(name):
 def test_offsets_count_strides_of_their_level():
     """A box head that says the same everywhere reaches twice as far on every level."""
     _, model = pair("uniform-1")
-    model.coarse.box.last.weight.zero_()
+    model.heads.coarse.box.last.weight.zero_()
     outputs = model(torch.randn(1, 16, 5), torch.ones(1, 16, dtype=torch.bool))
     coarse, strides = slice(16, None), outputs.points.strides[16:]
     torch.testing.assert_close(outputs.offsets[0, coarse, 0], strides / 2 * outputs.offsets[0, 16, 0])
@@ -70,16 +72,34 @@ def test_sparse_and_dense_execution_agree_with_levels():
     assert part.depth.tau.shape == (20,) and part.points.positions.min() == 110 and len(part.distances) == 20
 
 
-def test_a_training_step_of_tzn_with_levels_has_every_term(tiny_config, tiny_split):
+@torch.no_grad()
+def test_convolutions_read_each_level_as_if_it_were_alone():
+    """All levels are read as one sequence; the same heads, level by level, say the same."""
+    torch.manual_seed(0)
+    heads = build_model("uniform-1", 5, 3, **SMALL, levels=4, head="convolution").eval().heads
+    tokens, mask = torch.randn(2, 21, 16), torch.arange(21)[None] < torch.tensor([[21], [13]])
+    together = heads(tokens, mask)
+    assert together.finest.logits.shape == (2, 21, 3) and together.coarser.logits.shape == (2, 11 + 6 + 3, 3)
+    rows = torch.cat((together.finest.offsets, together.coarser.offsets), 1)
+    for level in heads.all_levels.pool(tokens, mask):
+        box = heads.all_levels.box(level)
+        alone, rows = rows[:, : box.shape[1]], rows[:, box.shape[1] :]
+        torch.testing.assert_close(alone, level.stride * box[..., :2].exp(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("head", [(), ("model.head=convolution", "tzn.shallow_layers=0")])
+def test_a_training_step_of_tzn_with_levels_has_every_term(tiny_config, tiny_split, head):
     from temporalzoom.training.batches import training_batch
 
-    config = tiny_config("model.name=tzn", "model.levels=4", "tzn.zoom=4")
+    config = tiny_config("model.name=tzn", "model.levels=4", "tzn.zoom=4", *head)
     model = model_from_config(config, 8, 2, tiny_split.samples[0].grid).train()
+    for part in (model.heads.classes, model.heads.box):  # corrections start from zero, and so do gradients before them
+        torch.nn.init.normal_(part[-1].weight)
     batch = training_batch(tiny_split, 0, 0, 2, 50, config.bdr)
     terms = objective(model(batch.features, batch.mask), batch, config)
     assert {"class", "giou", "distance", "shallow", "deep", "depth"} <= set(terms)
     torch.stack(list(terms.values())).sum().backward()
-    silent = [name for name, p in model.coarse.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
+    silent = [name for name, p in model.heads.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
     assert not [name for name in silent if "distance_bias" not in name]
 
 

@@ -157,6 +157,7 @@ class ModelConfig(Section):
     layer_scale: Positive | None = None  # a factor per channel on residual branches, from here on; null: none
     standardize: bool = False  # every input channel to zero mean and unit variance, as measured on the training subset
     stem: tuple[Count, ...] = ()  # strides of convolutions over raw rows; their product is data.stride
+    head: Literal["mlp", "convolution"] = "mlp"  # uniform, tzn: reads a position on its own, or with its neighbours
     levels: Annotated[int, Field(ge=1, le=12)] = 1  # uniform, tzn: above the first, coarser ones for longer instances
     finest: Positive = 4.0  # longest offset of the first level, in positions, if there are several
 
@@ -164,7 +165,7 @@ class ModelConfig(Section):
 class TZNConfig(Section):
     """Adaptive depth of the model `tzn`; the other models take no notice."""
 
-    shallow_layers: Count = 2
+    shallow_layers: Annotated[int, Field(ge=0)] = 2  # 0: the convolutions before them alone
     deep_layers: Count = 7
     deep_window: Count = 32  # with zoom 0: an active token sees other active ones up to so many positions away
     expansion: Count = 2  # of the feed-forward layers

@@ -46,7 +46,7 @@ BASELINE = "uniform-6"
 RECORDINGS = 8
 DEEP = "deep"  # the part that sees active tokens only
 # What deciding where to zoom adds to a network of two paths: all that is not one of these.
-PATHS = ("projection", "shallow", DEEP, "heads", "coarse")
+PATHS = ("projection", "shallow", DEEP, "heads")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Overhead:
     """What deciding where to zoom costs, relative to one transformer layer of the same width (expansion 4)."""
 
     flops: float  # local context, depth, importance, and keys and values of what active tokens look at
-    time: float  # everything outside of projection, paths, heads and levels: gathering and hysteresis too
+    time: float  # everything outside of projection, paths and heads: gathering and hysteresis too
 
 
 @dataclass(frozen=True)

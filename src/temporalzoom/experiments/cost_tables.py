@@ -17,7 +17,6 @@ PARTS = {
     "zoom": "zoom",
     "deep": "deep path",
     "heads": "heads",
-    "coarse": "coarser levels",
 }
 
 

@@ -41,7 +41,7 @@ def save_onnx(
     form, names = _form_of(model.eval(), described.model)
     described = replace(
         described,
-        levels=1 if form.model.coarse is None else 1 + len(form.model.coarse.norms),
+        levels=form.model.heads.levels,
         receptive_field=getattr(model, "receptive_field", None),
         longest=2**onnx_forms.DOUBLINGS if isinstance(form, ZoomForm) else None,
         gating="kept: only active positions run through the deep layers" if isinstance(form, ZoomForm) else "none",

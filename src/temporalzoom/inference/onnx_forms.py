@@ -19,6 +19,7 @@ from temporalzoom.models.deep import Look, ZoomLayer
 from temporalzoom.models.depth import LOCAL_WINDOW, Uncertainty, dead_zone
 from temporalzoom.models.inputs import Projection
 from temporalzoom.models.layers import GLOBAL_REACH, TransformerLayer
+from temporalzoom.models.level_heads import Reading
 from temporalzoom.models.outputs import Outputs
 from temporalzoom.models.tzn import SHARPNESS, TemporalZoom, claims
 from temporalzoom.models.uniform import Uniform
@@ -132,7 +133,8 @@ class UniformForm(nn.Module):
         model, positions = self.model, torch.arange(features.shape[1])
         layout = band(positions, model.window, True)
         tokens = encode(model.encoder.layers, project(model.projection, features[0]), layout)
-        return raw_tensors(with_levels(model, model.heads(tokens[None]), tokens))
+        said = read(model, tokens)
+        return raw_tensors(said.joined(said.finest))
 
 
 class ZoomForm(nn.Module):
@@ -149,21 +151,22 @@ class ZoomForm(nn.Module):
         model, positions = self.model, torch.arange(features.shape[1])
         layout = band(positions, model.window, True)
         tokens = encode(model.shallow.layers, project(model.projection, features[0]), layout)
-        shallow = model.heads(tokens[None])
+        said = read(model, tokens)
+        shallow = said.finest
         depth, factor = self._decide(features, tokens, shallow, positions)
         index = depth[-1][0].nonzero().squeeze(1)
         rows = raw_tensors(self._deep(tokens, shallow, index, factor[0]))
         both = replace(shallow)
         for name, below, above in zip(RAW_NAMES, raw_tensors(shallow), rows, strict=False):
             setattr(both, name, place(below[0], index, above)[None])
-        return *raw_tensors(with_levels(model, both, tokens)), *depth
+        return *raw_tensors(said.joined(both)), *depth
 
     def _decide(
         self, features: Tensor, tokens: Tensor, shallow: Outputs, positions: Tensor
     ) -> tuple[tuple[Tensor, ...], Tensor]:
         """As `TemporalZoom._decide` when it does not train: what DEPTH_NAMES names, and the factor of depth (1, T)."""
         model = self.model
-        tokens = F.layer_norm(tokens, model.heads.norm.normalized_shape)[None]
+        tokens = F.layer_norm(tokens, (int(tokens.shape[-1]),))[None]
         log_variance = logits = torch.zeros_like(tokens[..., 0])
         tau = importance = torch.ones_like(logits)
         kept = logits == 0
@@ -207,15 +210,17 @@ class ZoomForm(nn.Module):
         """What is said of the active positions. tokens: (T, D), index: (N,), factor: (T,) -> tensors of (N, ...)."""
         model = self.model
         before, weight = tokens.index_select(0, index), factor.index_select(0, index).unsqueeze(-1)
+        start = shallow.map(lambda x: x[0].index_select(0, index))
+        valid = index >= 0
         if model.combine == "layers":
-            return model.heads(self._gated_layers(tokens, index, before, weight))
+            return model.heads(self._gated_layers(tokens, index, before, weight), valid, start).finest
         around = self._surroundings(tokens, index)
         after = before
         for layer in model.deep:
             after = run_layer(layer, after, around)
         if model.combine == "features":
-            return model.heads(before + weight * (after - before))
-        start, deep = shallow.map(lambda x: x[0].index_select(0, index)), model.heads(after)
+            return model.heads(before + weight * (after - before), valid, start).finest
+        deep = model.heads(after, valid, start).finest
         mixed = start.blend(deep, weight)
         if model.combine == "logits" and model.normalize_logits:
             calm, sharp = (F.layer_norm(x.logits, (int(x.logits.shape[-1]),)) for x in (start, deep))
@@ -345,11 +350,9 @@ def place(below: Tensor, index: Tensor, rows: Tensor) -> Tensor:
     return below.scatter(0, index[:, None] + columns, rows)
 
 
-def with_levels(model: Uniform | TemporalZoom, outputs: Outputs, tokens: Tensor) -> Outputs:
-    """The outputs of the finest level, and those of the coarser ones if the model has any. tokens: (T, D)."""
-    if model.coarse is None:
-        return outputs
-    return model.coarse(outputs, tokens[None], torch.ones_like(tokens[None, :, 0], dtype=torch.bool))
+def read(model: Uniform | TemporalZoom, tokens: Tensor) -> Reading:
+    """What the heads say of tokens (T, D), and of the levels above them."""
+    return model.heads(tokens[None], torch.ones_like(tokens[None, :, 0], dtype=torch.bool))
 
 
 def raw_tensors(outputs: Outputs) -> tuple[Tensor, ...]:

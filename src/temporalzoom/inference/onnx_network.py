@@ -19,8 +19,8 @@ from temporalzoom.errors import InputError
 from temporalzoom.metrics.latency import LatencyRatio, latency_ratio, measure_latency, threads
 from temporalzoom.models import Depth, Outputs
 from temporalzoom.models.allocator import keep_freed_memory
-from temporalzoom.models.coarse_levels import all_points
 from temporalzoom.models.denormals import denormals_as_zero
+from temporalzoom.models.level_heads import all_points
 from temporalzoom.signals.extraction import ExtractionSettings
 from temporalzoom.signals.framing import Framing
 from temporalzoom.timegrid import TimeGrid

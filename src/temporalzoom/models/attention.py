@@ -80,6 +80,8 @@ def global_layout(positions: Tensor, mask: Tensor, reach: int, limit: int | None
 def attend(query: Tensor, key: Tensor, value: Tensor, layout: AttentionLayout, bias: Tensor) -> Tensor:
     """query, key, value: (B, T, H, E); bias: (H, 2 * reach + 1), what a distance adds to similarity -> (B, T, H, E)."""
     batch, length, heads, width = query.shape
+    if heads == 1:
+        return attend_shared(query, key.squeeze(2), value.squeeze(2), layout, bias)
     # index_select, not indexing: where indices repeat, its gradient is added up in one order, whatever the threads do.
     by_distance = bias.index_select(1, layout.distance.flatten()).view(heads, *layout.distance.shape).movedim(0, -3)
     query = query * width**-0.5

@@ -15,7 +15,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from temporalzoom.models.coarse_levels import CoarseLevels
 from temporalzoom.models.deep import Surroundings, Zoom, ZoomLayer
 from temporalzoom.models.depth import (
     Uncertainty,
@@ -27,7 +26,7 @@ from temporalzoom.models.depth import (
     near_crossings,
     straight_through,
 )
-from temporalzoom.models.heads import Heads
+from temporalzoom.models.heads import HeadForm, build_heads
 from temporalzoom.models.inputs import Projection
 from temporalzoom.models.layers import Encoder, Restraint, TokenLayout
 from temporalzoom.models.outputs import Depth, Outputs
@@ -93,6 +92,7 @@ class TemporalZoom(nn.Module):
         supervision: Literal["value", "penalty"] = "value",
         execution: Literal["sparse", "dense"] = "sparse",
         checkpoint_deep: bool = False,
+        head: HeadForm = "mlp",
         levels: int = 1,
         finest: float = 4.0,
         distances_on_all_levels: bool = False,
@@ -114,9 +114,10 @@ class TemporalZoom(nn.Module):
         else:
             self.deep = Encoder(width, heads, deep_layers, self.deep_window, packed, expansion).layers
         self.zoom = Zoom(width, heads, zoom) if zoom else None
-        self.heads = Heads(width, classes, distance_channels, levels=levels)
-        self.distances_on_all_levels = distances_on_all_levels
-        self.coarse = CoarseLevels(width, classes, levels, finest) if levels > 1 else None
+        self.heads = build_heads(
+            head, width, classes, distance_channels,
+            zooms=True, levels=levels, finest=finest, distances_on_all_levels=distances_on_all_levels,
+        )  # fmt: skip
         self.uncertainty = Uncertainty(width, narrow) if uncertainty else None
         self.depth = gate(width + 1 + CLAIMS, 2 * narrow, bias=0.0) if depth else None
         self.importance = gate(width, narrow, bias=2.0) if pruning else None
@@ -125,16 +126,15 @@ class TemporalZoom(nn.Module):
 
     def forward(self, features: Tensor, mask: Tensor, boundaries: Tensor | None = None) -> Outputs:
         """features: (B, T, F), mask: (B, T); boundaries: (B, T), true ones to protect, for the oracle ablation."""
-        tokens = self.shallow(self.projection(features, mask), TokenLayout.build(mask, self.window))
-        shallow = self.heads(tokens)
-        decided, factor = self._decide(features, tokens, mask, shallow, boundaries)
-        outputs = self._combine(tokens, mask, shallow, decided, factor)
-        outputs.depth = decided
+        tokens = self.projection(features, mask)
+        if len(self.shallow.layers):
+            tokens = self.shallow(tokens, TokenLayout.build(mask, self.window))
         # Long instances need no depth: coarse levels read the shallow tokens, and distances correct their ends.
-        if self.coarse is None:
-            return outputs
-        coarse_distance = self.heads.distance if self.training and self.distances_on_all_levels else None
-        return self.coarse(outputs, tokens, mask, coarse_distance)
+        said = self.heads(tokens, mask)
+        decided, factor = self._decide(features, tokens, mask, said.finest, boundaries)
+        outputs = self._combine(tokens, mask, said.finest, decided, factor)
+        outputs.depth = decided
+        return said.joined(outputs)
 
     def _decide(
         self, features: Tensor, tokens: Tensor, mask: Tensor, shallow: Outputs, boundaries: Tensor | None
@@ -226,21 +226,23 @@ class TemporalZoom(nn.Module):
             after = before
             for layer in self.deep:
                 after = self._layer(layer, after, context)
+        start = shallow.map(packed.gather)
         if self.combine == "features":
             if self.training:
-                decided.deep = packed.scatter_into(shallow, self.heads(after))
-            return packed.scatter_into(shallow, self.heads(torch.lerp(before, after, weight)))
-        deep = self.heads(after)
+                decided.deep = packed.scatter_into(shallow, self.heads(after, packed.mask, start).finest)
+            return packed.scatter_into(
+                shallow, self.heads(torch.lerp(before, after, weight), packed.mask, start).finest
+            )
+        deep = self.heads(after, packed.mask, start).finest
         if self.training:
             decided.deep = packed.scatter_into(shallow, deep)
         if self.combine == "layers":
             return packed.masked(decided.active.flatten()[packed.index]).scatter_into(shallow, deep)
-        start = shallow.map(packed.gather)
-        mixed = start.blend(deep, weight)
+        blended = start.blend(deep, weight)
         if self.combine == "logits" and self.normalize_logits:
             calm, sharp = (F.layer_norm(x.logits, x.logits.shape[-1:]) for x in (start, deep))
-            mixed.logits = torch.lerp(calm, sharp, weight)
-        return packed.scatter_into(shallow, mixed)
+            blended.logits = torch.lerp(calm, sharp, weight)
+        return packed.scatter_into(shallow, blended)
 
     def _gated_layers(self, tokens: Tensor, tau: Tensor, packed: Packed, context: Context) -> Tensor:
         """Layer l adds its update with gate `clip(L * tau - l, 0, 1)`: tau is how many layers a position gets.

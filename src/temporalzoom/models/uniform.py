@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from temporalzoom.models.coarse_levels import CoarseLevels
-from temporalzoom.models.heads import Heads, Outputs
+from temporalzoom.models.heads import HeadForm, build_heads
 from temporalzoom.models.inputs import Projection
 from temporalzoom.models.layers import Encoder, Restraint, TokenLayout
+from temporalzoom.models.outputs import Outputs
 from temporalzoom.models.registry import register
 
 
@@ -32,6 +32,7 @@ class Uniform(nn.Module):
         standardize: bool = False,
         stem: Sequence[int] = (),
         stem_window: int | None = None,
+        head: HeadForm = "mlp",
         levels: int = 1,
         finest: float = 4.0,
         distances_on_all_levels: bool = False,
@@ -41,26 +42,24 @@ class Uniform(nn.Module):
         self.projection = Projection(input_width, width, standardize=standardize, stem=stem, stem_window=stem_window)
         restraint = Restraint(dropout, drop_path, layer_scale)
         self.encoder = Encoder(width, heads, depth, window, restraint)
-        self.heads = Heads(width, classes, distance_channels, levels=levels)
-        self.distances_on_all_levels = distances_on_all_levels
-        self.coarse = CoarseLevels(width, classes, levels, finest) if levels > 1 else None
+        self.heads = build_heads(
+            head, width, classes, distance_channels,
+            levels=levels, finest=finest, distances_on_all_levels=distances_on_all_levels,
+        )  # fmt: skip
 
     def forward(self, features: Tensor, mask: Tensor) -> Outputs:
         """features: (B, T, F), mask: (B, T) -> Outputs."""
         layout = TokenLayout.build(mask, self.window)
         tokens = self.encoder(self.projection(features, mask), layout)
-        outputs = self.heads(tokens)
-        if self.coarse is None:
-            return outputs
-        coarse_distance = self.heads.distance if self.training and self.distances_on_all_levels else None
-        return self.coarse(outputs, tokens, mask, coarse_distance)
+        said = self.heads(tokens, mask)
+        return said.joined(said.finest)
 
     @property
     def receptive_field(self) -> int | None:
         """How many positions to either side can influence an output; None = all (global attention)."""
-        if self.window is None or self.coarse is not None:
+        if self.window is None or self.heads.levels > 1:
             return None
-        return self.projection.reach + len(self.encoder.layers) * (self.window + 1)
+        return self.heads.reach + self.projection.reach + len(self.encoder.layers) * (self.window + 1)
 
 
 @register("uniform")

@@ -1,0 +1,99 @@
+"""Levels above an encoder that works at full resolution: long instances are found where they are short."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from temporalzoom.models.outputs import Outputs, Points
+from temporalzoom.models.pyramid import ConvolutionHead, Level, class_head, halved, max_pooled, pyramid_points
+
+
+def all_points(mask: Tensor, levels: int, finest: float = 4.0) -> Points:
+    """The points of a sequence at full resolution, mask (B, T), and of the levels above it."""
+    masks = [mask]
+    while len(masks) < levels:
+        masks.append(halved(masks[-1]))
+    return pyramid_points(masks, finest)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is said of the positions, and of the coarser levels above them, level after level; None: there are none.
+
+    Of the coarser ones, distances are in strides of each level, and only there for training to look at.
+    """
+
+    finest: Outputs
+    coarser: Outputs | None = None
+    points: Points | None = None
+
+    def joined(self, finest: Outputs) -> Outputs:
+        """All levels, with what was found out since about the positions."""
+        coarser = self.coarser
+        if coarser is None:
+            return finest
+        assert finest.offset_log_variance is not None and coarser.offset_log_variance is not None
+        distances = None
+        if coarser.distances is not None and finest.distances is not None:
+            distances = torch.cat((finest.distances, coarser.distances), 1)
+        return replace(
+            finest,
+            logits=torch.cat((finest.logits, coarser.logits), 1),
+            offsets=torch.cat((finest.offsets, coarser.offsets), 1),
+            offset_log_variance=torch.cat((finest.offset_log_variance, coarser.offset_log_variance), 1),
+            points=self.points,
+            level_distances=distances,
+        )
+
+
+class LevelHeads(nn.Module):
+    """Tokens are max-pooled level by level, and convolutions of width `hidden`, shared by the levels, read them.
+
+    levels: how many; first: the number of the first that is read, 0 being the tokens themselves.
+    """
+
+    def __init__(self, width: int, classes: int, levels: int, hidden: int, first: int) -> None:
+        super().__init__()
+        self.first = first
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(levels - first))
+        self.classes = class_head(width, classes, 3, hidden=hidden)
+        self.box = ConvolutionHead(width, 4, 3, hidden=hidden)
+        # As in `Heads`: logarithms, here in strides of a level, whose instances are a few strides long.
+        with torch.no_grad():
+            self.box.last.bias.copy_(torch.tensor([0.7, 0.7, 1.0, 1.0]))  # type: ignore[union-attr]
+
+    def pool(self, tokens: Tensor, mask: Tensor) -> list[Level]:
+        """Tokens (B, T, D), mask (B, T) -> the levels that are read."""
+        levels = [Level(tokens * mask.unsqueeze(-1), mask)]
+        while len(levels) < self.first + len(self.norms):
+            last = levels[-1]
+            levels.append(Level(max_pooled(last), halved(last.mask), 2 * last.stride))
+        return [
+            replace(level, tokens=norm(level.tokens) * level.mask.unsqueeze(-1))
+            for level, norm in zip(levels[self.first :], self.norms, strict=True)
+        ]
+
+    def forward(self, levels: Sequence[Level]) -> Outputs:
+        """What both heads say, (B, N, ...), level after level."""
+        logits, box = self._read(levels)
+        strides = torch.cat([torch.full_like(x.tokens[0, :, :1], x.stride) for x in levels])  # (N, 1)
+        offsets = strides * torch.exp(box[..., :2].clamp(max=10.0))
+        return Outputs(logits, offsets, box[..., 2:] + 2 * torch.log(strides))
+
+    def _read(self, levels: Sequence[Level]) -> tuple[Tensor, Tensor]:
+        """Classes and boxes, in strides.
+
+        All levels in one go, as a single sequence with a gap after each: most of them are so short that starting a
+        convolution takes longer than the convolution.
+        """
+        gap = Level(torch.zeros_like(levels[0].tokens[:, :1]), torch.zeros_like(levels[0].mask[:, :1]))
+        spaced = [part for level in levels for part in (level, gap)]
+        joined = Level(torch.cat([x.tokens for x in spaced], 1), torch.cat([x.mask for x in spaced], 1))
+        lengths = [x.tokens.shape[1] for x in spaced]
+        said = (head(joined).split(lengths, 1) for head in (self.classes, self.box))
+        logits, box = (torch.cat(parts[::2], 1) for parts in said)
+        return logits, box
