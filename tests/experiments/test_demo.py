@@ -160,4 +160,5 @@ def test_a_result_table_has_a_row_per_system(out):
 
 @pytest.mark.parametrize(("file", "system"), [("zoombench.yaml", "uniform-6+bdr"), ("zoombench_tzn.yaml", "tzn")])
 def test_the_config_files_are_the_recipes_of_the_demo(file, system):
-    assert load_config(REPOSITORY / "configs" / file) == demo.demo_config(system)
+    shortened = load_config(REPOSITORY / "configs" / file, [demo.STEPS])
+    assert shortened == demo.demo_config(system)

@@ -25,16 +25,20 @@ from temporalzoom.experiments.evaluation import Evaluation, evaluate_split
 from temporalzoom.exports import write_segments
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.metrics.cost import count_parameters, count_run
-from temporalzoom.metrics.latency import latency_ratio, measure_latency
+from temporalzoom.metrics.latency import latency_ratio, measure_latency, threads
+from temporalzoom.models.allocator import keep_freed_memory
 from temporalzoom.training import train
 from temporalzoom.training.metrics_log import read_metrics
 
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 SHOWN = (0.3, 0.5, 0.7, 0.9)
+COSTED = 16  # test sequences
 
 BASELINE, REFINED, ADAPTIVE = "uniform-6", "uniform-6+bdr", "tzn"
-# The files configs/zoombench*.yaml hold the same for `tzoom train`.
-RECIPE = recipes.ZOOMBENCH
+# The files configs/zoombench*.yaml hold the same for `tzoom train`, with all of the benchmark's steps: 600. These are
+# enough to see everything, in minutes.
+STEPS = "training.steps=400"
+RECIPE = (*recipes.ZOOMBENCH, STEPS)
 SYSTEMS = {name: recipes.SYSTEMS[name] for name in (BASELINE, REFINED, ADAPTIVE)}
 
 
@@ -104,13 +108,18 @@ def _train_and_score(name: str, seed: int, train_split: Split, test: Split, out:
 
 
 @torch.inference_mode()
-def measure_costs(systems: Mapping[str, System], test: Split, sequences: int = 8, rounds: int = 15) -> None:
-    """Executed FLOPs, latency and parameters of the networks, on the same real inputs, in turn in this process."""
-    features = torch.from_numpy(np.stack([sample.features for sample in test.samples[:sequences]]))
+def measure_costs(systems: Mapping[str, System], test: Split, rounds: int = 15) -> None:
+    """Executed FLOPs, latency and parameters of the networks, on the same real inputs, in turn in this process.
+
+    The first `COSTED` test sequences go in at once, on one thread.
+    """
+    keep_freed_memory()  # as inference does
+    features = torch.from_numpy(np.stack([sample.features for sample in test.samples[:COSTED]]))
     mask = torch.ones(features.shape[:2], dtype=torch.bool)
 
     runs = {name: partial(system.localizer.model, features, mask) for name, system in systems.items()}
-    times = measure_latency(runs, rounds)
+    with threads(1):
+        times = measure_latency(runs, rounds)
     for name, system in systems.items():
         flops = count_run(system.localizer.model, runs[name])
         ratio = latency_ratio(times[name], times[BASELINE])

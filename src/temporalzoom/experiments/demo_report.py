@@ -15,7 +15,7 @@ from torch import nn
 from temporalzoom.bdr import extract_boundaries
 from temporalzoom.datasets.samples import Sample, Split
 from temporalzoom.datasets.zoombench import SHARPNESS_KINDS, ZoomSample, sharpness_kind
-from temporalzoom.experiments.demo import ADAPTIVE, BASELINE, SHOWN, System
+from temporalzoom.experiments.demo import ADAPTIVE, BASELINE, COSTED, SHOWN, System
 from temporalzoom.experiments.evaluation import evaluate_split
 from temporalzoom.experiments.video_demo import VideoAct, show_video_act
 from temporalzoom.metrics import precision_recall, tiou
@@ -128,7 +128,8 @@ def _cost_table(report: Report, systems: Mapping[str, System]) -> None:
     report.table(
         ["system", "MFLOPs", "relative", "latency (ms)", "relative [95 %]", "parameters (k)"],
         rows,
-        caption="Operations that ran, and the time they took, on the same test sequences in one process, in turn.",
+        caption=f"Operations that ran, and the time they took: the same {COSTED} test sequences at once, one thread, "
+        "the systems in turn in one process.",
     )
     parts = systems[ADAPTIVE].cost["flops_by_part"]
     total = systems[ADAPTIVE].cost["flops"]
@@ -248,16 +249,16 @@ def _show_depth(report: Report, system: System, test: Split) -> None:
 
 
 def budget_curve(
-    adaptive: System, baseline: System, test: Split, console: Console | None = None, sequences: int = 8
+    adaptive: System, baseline: System, test: Split, console: Console | None = None
 ) -> list[dict[str, Any]]:
     """Average mAP .3:.7, mAP at the tightest overlap and executed FLOPs relative to `baseline`, at each of `BUDGETS`;
     last as trained, budget None.
 
-    FLOPs are counted on the first `sequences` test sequences, as in the table of costs.
+    FLOPs are counted on the first `COSTED` test sequences, as in the table of costs.
     """
     model = adaptive.localizer.model
     assert isinstance(model, TemporalZoom)
-    whole = _count_flops(baseline.localizer.model, test, sequences)
+    whole = _count_flops(baseline.localizer.model, test)
     trained = model.budget
     points: list[dict[str, Any]] = []
     try:
@@ -269,7 +270,7 @@ def budget_curve(
                     "budget": budget,
                     "average_mAP": float(np.mean([scores[f"{t:g}"] for t in AVERAGED])),
                     "tightest_mAP": scores[f"{TIGHTEST:g}"],
-                    "flops_ratio": _count_flops(model, test, sequences) / whole,
+                    "flops_ratio": _count_flops(model, test) / whole,
                 }
             )
     finally:
@@ -277,8 +278,8 @@ def budget_curve(
     return points
 
 
-def _count_flops(model: nn.Module, test: Split, sequences: int) -> int:
-    features = torch.from_numpy(np.stack([sample.features for sample in test.samples[:sequences]]))
+def _count_flops(model: nn.Module, test: Split) -> int:
+    features = torch.from_numpy(np.stack([sample.features for sample in test.samples[:COSTED]]))
     mask = torch.ones(features.shape[:2], dtype=torch.bool)
     return count_run(model, lambda: model(features, mask)).total
 
