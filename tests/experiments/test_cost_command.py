@@ -125,7 +125,7 @@ def test_tables_show_both_and_say_what_is_a_formula(tzoom, config):
     assert code == 0, err
     for words in ("tzn", "uniform-6", "executed", "paper's formula", "1 thread", "peak", "parameters", "flip rate"):
         assert words in out, words
-    assert "random weights" in err and "0.15" in err
+    assert "random weights" in err and "tzn.share 0.1 " in err
 
 
 @pytest.mark.parametrize(

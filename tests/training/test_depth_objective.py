@@ -45,8 +45,8 @@ def test_positions_that_came_by_lot_stand_for_the_rest():
     everywhere = torch.ones(1, 5, dtype=torch.bool)
     depth = Depth(logits, torch.sigmoid(logits), torch.ones(1, 5), torch.zeros(1, 5), everywhere, active, tried)
     gain = torch.tensor([[0.0, 0.0, 5.0, 0.0, 0.0]])
-    once = value_loss(depth, gain, everywhere, TZNConfig(explore=1.0))
-    often = value_loss(depth, gain, everywhere, TZNConfig(explore=0.1))
+    once = value_loss(depth, gain, everywhere, TZNConfig(explore=1.0, share=0.15))
+    often = value_loss(depth, gain, everywhere, TZNConfig(explore=0.1, share=0.15))
     assert often > once  # the surprise at the third weighs ten times as much
 
 
