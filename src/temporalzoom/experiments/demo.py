@@ -31,6 +31,7 @@ from temporalzoom.training import train
 from temporalzoom.training.metrics_log import read_metrics
 
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+AVERAGED = THRESHOLDS[:5]
 SHOWN = (0.3, 0.5, 0.7, 0.9)
 COSTED = 16  # test sequences
 
@@ -54,7 +55,7 @@ class System:
 
     def summary(self) -> dict[str, Any]:
         scores = self.evaluation.summary()
-        shown = [scores["mAP"][f"{t:g}"] for t in (0.3, 0.4, 0.5, 0.6, 0.7)]
+        shown = [scores["mAP"][f"{t:g}"] for t in AVERAGED]
         rest = {key: value for key, value in scores.items() if key not in ("mAP", "average")}
         return {
             "mAP": scores["mAP"],

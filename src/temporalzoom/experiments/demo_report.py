@@ -15,7 +15,7 @@ from torch import nn
 from temporalzoom.bdr import extract_boundaries
 from temporalzoom.datasets.samples import Sample, Split
 from temporalzoom.datasets.zoombench import SHARPNESS_KINDS, ZoomSample, sharpness_kind
-from temporalzoom.experiments.demo import ADAPTIVE, BASELINE, COSTED, SHOWN, System
+from temporalzoom.experiments.demo import ADAPTIVE, AVERAGED, BASELINE, COSTED, SHOWN, System
 from temporalzoom.experiments.evaluation import evaluate_split
 from temporalzoom.experiments.video_demo import VideoAct, show_video_act
 from temporalzoom.metrics import precision_recall, tiou
@@ -33,7 +33,7 @@ from temporalzoom.viewer.plots import (
 from temporalzoom.viewer.report import Best, Report
 
 BUDGETS = (0.0, 0.05, 0.1, 0.2, 0.4, 1.0)
-AVERAGED, TIGHTEST = (0.3, 0.4, 0.5, 0.6, 0.7), 0.9
+TIGHTEST = 0.9
 DETECTION = ("class", "l1", "giou", "diou")  # those of the terms that a training has, by its box loss
 
 

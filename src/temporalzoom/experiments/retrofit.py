@@ -7,12 +7,12 @@ import inspect
 import textwrap
 
 from temporalzoom.models.bmn import BMN
-from temporalzoom.models.heads import Heads
+from temporalzoom.models.heads import Heads, LevelledHeads, LevelOptions
 from temporalzoom.models.retrofit import WithDistances
 
 # Detectors of one pyramid share one wrapper; the others have the head among their own.
 _WRAPPED = ("actionformer", "tridet", "temporalmaxer")
-_INSIDE = {"uniform-6": Heads, "bmn": BMN}
+_INSIDE: dict[str, tuple[type, ...]] = {"uniform-6": (LevelOptions, LevelledHeads, Heads), "bmn": (BMN,)}
 
 
 def added_lines(detector: str) -> int:
@@ -23,7 +23,7 @@ def added_lines(detector: str) -> int:
     """
     if detector in _WRAPPED:
         return len(code_lines(WithDistances))
-    return sum("distance" in line for line in code_lines(_INSIDE[detector]))
+    return sum("distance" in line for part in _INSIDE[detector] for line in code_lines(part))
 
 
 def code_lines(of: type) -> list[str]:

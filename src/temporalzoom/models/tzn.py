@@ -26,7 +26,7 @@ from temporalzoom.models.depth import (
     near_crossings,
     straight_through,
 )
-from temporalzoom.models.heads import HeadForm, build_heads
+from temporalzoom.models.heads import HeadForm, LevelOptions, build_heads
 from temporalzoom.models.inputs import Projection
 from temporalzoom.models.layers import Encoder, Restraint, TokenLayout
 from temporalzoom.models.outputs import Depth, Outputs
@@ -114,10 +114,8 @@ class TemporalZoom(nn.Module):
         else:
             self.deep = Encoder(width, heads, deep_layers, self.deep_window, packed, expansion).layers
         self.zoom = Zoom(width, heads, zoom) if zoom else None
-        self.heads = build_heads(
-            head, width, classes, distance_channels,
-            zooms=True, levels=levels, finest=finest, distances_on_all_levels=distances_on_all_levels,
-        )  # fmt: skip
+        options = LevelOptions(levels, finest, distances_on_all_levels)
+        self.heads = build_heads(head, width, classes, distance_channels, options, zooms=True)
         self.uncertainty = Uncertainty(width, narrow) if uncertainty else None
         self.depth = gate(width + 1 + CLAIMS, 2 * narrow, bias=0.0) if depth else None
         self.importance = gate(width, narrow, bias=2.0) if pruning else None

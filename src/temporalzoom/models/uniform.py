@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from temporalzoom.models.heads import HeadForm, build_heads
+from temporalzoom.models.heads import HeadForm, LevelOptions, build_heads
 from temporalzoom.models.inputs import Projection
 from temporalzoom.models.layers import Encoder, Restraint, TokenLayout
 from temporalzoom.models.outputs import Outputs
@@ -42,10 +42,8 @@ class Uniform(nn.Module):
         self.projection = Projection(input_width, width, standardize=standardize, stem=stem, stem_window=stem_window)
         restraint = Restraint(dropout, drop_path, layer_scale)
         self.encoder = Encoder(width, heads, depth, window, restraint)
-        self.heads = build_heads(
-            head, width, classes, distance_channels,
-            levels=levels, finest=finest, distances_on_all_levels=distances_on_all_levels,
-        )  # fmt: skip
+        options = LevelOptions(levels, finest, distances_on_all_levels)
+        self.heads = build_heads(head, width, classes, distance_channels, options)
 
     def forward(self, features: Tensor, mask: Tensor) -> Outputs:
         """features: (B, T, F), mask: (B, T) -> Outputs."""
