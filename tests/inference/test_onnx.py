@@ -44,6 +44,8 @@ SYSTEMS = {
     "residual, levels": dict(name="tzn", combine="residual", levels=4, budget=0.3),
     "uniform, convolutions": dict(name="uniform-1", head="convolution", levels=3),
     "residual, convolutions": dict(name="tzn", head="convolution", shallow_layers=0, levels=4, budget=0.3),
+    "residual, nothing shallow": dict(name="tzn", shallow_layers=0, stem=(2,), stem_window=3, levels=3, budget=0.3),
+    "residual, local attention": dict(name="tzn", context="attention", budget=0.3),
     "layers, convolutions": dict(name="tzn", head="convolution", combine="layers", hysteresis="none"),
     "residual, packed, budget": dict(name="tzn", combine="residual", zoom=0, deep_window=5, budget=0.3),
     "logits, no BDR": dict(

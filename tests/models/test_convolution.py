@@ -7,17 +7,24 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from temporalzoom.models import convolution
-from temporalzoom.models.convolution import TokenConvolution
+from temporalzoom.models.convolution import TokenConvolution, beside
+
+# From more channels to few, a convolution is computed in another way.
+WIDTHS = st.sampled_from([(1, 6), (3, 6), (5, 6), (8, 2), (9, 2), (4, 1)])
 
 
-@given(st.integers(1, 3), st.integers(1, 9), st.integers(1, 5), st.integers(1, 4), st.booleans(), st.integers(0, 99))
-def test_the_numbers_of_a_plain_convolution(batch: int, length: int, width: int, stride: int, bias: bool, seed: int):
+@given(st.integers(1, 3), st.integers(1, 9), WIDTHS, st.integers(1, 4), st.booleans(), st.integers(0, 99))
+def test_the_numbers_of_a_plain_convolution(
+    batch: int, length: int, widths: tuple[int, int], stride: int, bias: bool, seed: int
+):
     torch.manual_seed(seed)
-    ours = TokenConvolution(width, 6, stride, bias)
-    tokens = torch.randn(batch, length * stride, width, requires_grad=True)
+    ours = TokenConvolution(*widths, stride, bias)
+    tokens = torch.randn(batch, length * stride, widths[0], requires_grad=True)
     found = ours(tokens)
     plain = F.conv1d(tokens.transpose(1, 2), ours.weight, ours.bias, stride=stride, padding=stride).transpose(1, 2)
-    assert found.shape == (batch, length, 6)
+    assert found.shape == (batch, length, widths[1])
+    if stride == 1:
+        torch.testing.assert_close(ours(tokens, beside(tokens)), found, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(found, plain, atol=1e-5, rtol=1e-5)
     variables = [tokens, *ours.parameters()]
     gradients, expected = (torch.autograd.grad(x.square().sum(), variables) for x in (found, plain))

@@ -224,7 +224,7 @@ def test_recomputing_the_deep_path_changes_no_gradient():
 
 
 def test_the_threshold_finds_the_share():
-    model = make(share=0.25, warmup=5, explore=0.0, pruning=False).train()
+    model = make(share=0.25, warmup=5, explore=0.0, pruning=False, hysteresis="none").train()
     features, mask = inputs([200, 200])
     for _ in range(80):
         outputs = model(features, mask)

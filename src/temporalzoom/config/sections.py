@@ -174,6 +174,7 @@ class TZNConfig(Section):
     normalize_logits: bool = False
     depth: bool = True
     uncertainty: bool = True
+    context: Literal["convolution", "attention"] = "convolution"  # around a position, to tell how uncertain it is
     pruning: bool = True
     keep: Share = 0.8
     protect_frames: NotNegative = 12.0

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from temporalzoom.inference.onnx_network import RAW_NAMES
 from temporalzoom.models.attention import MIN_BLOCK, SelfAttention
 from temporalzoom.models.deep import Look, ZoomLayer
-from temporalzoom.models.depth import LOCAL_WINDOW, Uncertainty, dead_zone
+from temporalzoom.models.depth import LOCAL_WINDOW, LocalConvolutions, Uncertainty, dead_zone
 from temporalzoom.models.inputs import Projection
 from temporalzoom.models.layers import GLOBAL_REACH, TransformerLayer
 from temporalzoom.models.level_heads import Reading
@@ -108,8 +108,8 @@ def encode(layers: nn.ModuleList, tokens: Tensor, layout: Band) -> Tensor:
     return tokens
 
 
-def project(projection: Projection, features: Tensor) -> Tensor:
-    """features: (T, F) -> tokens (T, D)."""
+def project(projection: Projection, features: Tensor, positions: Tensor) -> Tensor:
+    """features: (T, F), positions: (T,) -> tokens (T, D)."""
     tokens = projection.standardized(features)
     if projection.stem is not None:
         stem = projection.stem
@@ -117,6 +117,8 @@ def project(projection: Projection, features: Tensor) -> Tensor:
         tokens = windows.narrow(1, (stem.window - stem.rows) // 2, stem.rows).flatten(0, 1)
         for convolution, norm in zip(stem.convolutions, stem.norms, strict=True):
             tokens = F.gelu(norm(convolution(tokens[None])[0]))
+        # The same rows: but from here on the exporter would take their number for a constant.
+        tokens = tokens.index_select(0, positions)
     for convolution, norm in zip(projection.convolutions, projection.norms, strict=True):
         tokens = projection.activation(norm(convolution(tokens[None])[0]))
     return tokens
@@ -132,7 +134,7 @@ class UniformForm(nn.Module):
     def forward(self, features: Tensor) -> tuple[Tensor, ...]:
         model, positions = self.model, torch.arange(features.shape[1])
         layout = band(positions, model.window, True)
-        tokens = encode(model.encoder.layers, project(model.projection, features[0]), layout)
+        tokens = encode(model.encoder.layers, project(model.projection, features[0], positions), layout)
         said = read(model, tokens)
         return raw_tensors(said.joined(said.finest))
 
@@ -150,7 +152,7 @@ class ZoomForm(nn.Module):
     def forward(self, features: Tensor) -> tuple[Tensor, ...]:
         model, positions = self.model, torch.arange(features.shape[1])
         layout = band(positions, model.window, True)
-        tokens = encode(model.shallow.layers, project(model.projection, features[0]), layout)
+        tokens = encode(model.shallow.layers, project(model.projection, features[0], positions), layout)
         said = read(model, tokens)
         shallow = said.finest
         depth, factor = self._decide(features, tokens, shallow, positions)
@@ -284,7 +286,11 @@ def look(module: Look, tokens: Tensor, around: Near) -> Tensor:
 
 def uncertainty(module: Uncertainty, tokens: Tensor, gradient: Tensor, positions: Tensor) -> Tensor:
     """tokens: (T, D), gradient: (T,) -> (T,)."""
-    context = encode(module.context.layers, module.narrow(tokens), band(positions, LOCAL_WINDOW, True))
+    narrow = module.narrow(tokens)
+    if isinstance(module.context, LocalConvolutions):
+        context = module.context(narrow[None], everywhere(narrow))[0]
+    else:
+        context = encode(module.context.layers, narrow, band(positions, LOCAL_WINDOW, True))  # type: ignore[arg-type]
     stacked = torch.cat((context, gradient.unsqueeze(-1), tokens), dim=-1)
     return module.head(stacked).squeeze(-1).clamp(-module.limit, module.limit)
 
@@ -352,7 +358,12 @@ def place(below: Tensor, index: Tensor, rows: Tensor) -> Tensor:
 
 def read(model: Uniform | TemporalZoom, tokens: Tensor) -> Reading:
     """What the heads say of tokens (T, D), and of the levels above them."""
-    return model.heads(tokens[None], torch.ones_like(tokens[None, :, 0], dtype=torch.bool))
+    return model.heads(tokens[None], everywhere(tokens))
+
+
+def everywhere(tokens: Tensor) -> Tensor:
+    """The mask of a sequence without padding. (T, D) -> (1, T)."""
+    return torch.ones_like(tokens[None, :, 0], dtype=torch.bool)
 
 
 def raw_tensors(outputs: Outputs) -> tuple[Tensor, ...]:

@@ -10,6 +10,12 @@ from torch import Tensor, nn
 LARGEST = 2**25
 
 
+def beside(tokens: Tensor) -> Tensor:
+    """Every token between the one before and the one after it, zero beyond the ends: (B, T, D) -> (B, T, 3 D)."""
+    padded = F.pad(tokens, (0, 0, 1, 1))
+    return torch.cat((padded[:, :-2], tokens, padded[:, 2:]), -1)
+
+
 class TokenConvolution(nn.Conv1d):
     """(B, T * stride, D) -> (B, T, E): from every `stride` rows and as many before and after them, one token.
 
@@ -20,10 +26,24 @@ class TokenConvolution(nn.Conv1d):
     def __init__(self, before: int, after: int, stride: int = 1, bias: bool = True) -> None:
         super().__init__(before, after, 3 * stride, stride, padding=stride, bias=bias)
 
-    def forward(self, tokens: Tensor) -> Tensor:
+    def forward(self, tokens: Tensor, neighbours: Tensor | None = None) -> Tensor:
+        """neighbours: what is `beside` the tokens, where several convolutions read the same ones."""
+        if neighbours is not None:
+            return self._read(neighbours)
         if 3 * tokens.numel() > LARGEST:
             return super().forward(tokens.transpose(1, 2)).transpose(1, 2)
-        groups = tokens.unflatten(1, (-1, self.stride[0])).flatten(2) if self.stride[0] > 1 else tokens
-        padded = F.pad(groups, (0, 0, 1, 1))
-        beside = torch.cat((padded[:, :-2], groups, padded[:, 2:]), -1)
-        return F.linear(beside, self.weight.transpose(1, 2).flatten(1), self.bias)
+        if self.stride[0] > 1:
+            return self._read(beside(tokens.unflatten(1, (-1, self.stride[0])).flatten(2)))
+        if 4 * self.out_channels <= self.in_channels:
+            return self._spread(tokens)
+        return self._read(beside(tokens))
+
+    def _read(self, neighbours: Tensor) -> Tensor:
+        return F.linear(neighbours, self.weight.transpose(1, 2).flatten(1), self.bias)
+
+    def _spread(self, tokens: Tensor) -> Tensor:
+        """Each token says what it gives to its neighbours: of few outputs, less to copy than what they read."""
+        given = F.linear(tokens, self.weight.permute(2, 0, 1).flatten(0, 1))  # (B, T, 3 E)
+        forward, own, back = given.chunk(3, -1)
+        result = own if self.bias is None else own + self.bias
+        return result + F.pad(forward[:, :-1], (0, 0, 1, 0)) + F.pad(back[:, 1:], (0, 0, 0, 1))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from temporalzoom.models.convolution import beside
 from temporalzoom.models.outputs import Outputs, Points
 from temporalzoom.models.pyramid import ConvolutionHead, Level, class_head, halved, max_pooled, pyramid_points
 
@@ -94,6 +95,7 @@ class LevelHeads(nn.Module):
         spaced = [part for level in levels for part in (level, gap)]
         joined = Level(torch.cat([x.tokens for x in spaced], 1), torch.cat([x.mask for x in spaced], 1))
         lengths = [x.tokens.shape[1] for x in spaced]
-        said = (head(joined).split(lengths, 1) for head in (self.classes, self.box))
+        neighbours = beside(joined.tokens)
+        said = (head(joined, neighbours).split(lengths, 1) for head in (self.classes, self.box))
         logits, box = (torch.cat(parts[::2], 1) for parts in said)
         return logits, box

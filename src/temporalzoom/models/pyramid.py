@@ -54,15 +54,13 @@ def pyramid_points(masks: Sequence[Tensor], finest: float) -> Points:
 
     masks: of the levels, (B, T), (B, ceil(T / 2)), ...
     """
-    columns: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
-    for number, mask in enumerate(masks):
-        places = torch.arange(mask.shape[1], dtype=torch.float32, device=mask.device)
-        shortest = 0.0 if number == 0 else finest * 2 ** (number - 1)
-        longest = UNLIMITED if number == len(masks) - 1 else finest * 2**number
-        limits = (torch.full_like(places, value) for value in (2**number, shortest, longest))
-        columns.append((places * 2**number, *limits))
-    positions, strides, shortest_, longest_ = (torch.cat(column) for column in zip(*columns, strict=True))
-    return Points(positions, strides, shortest_, longest_, torch.cat(list(masks), 1))
+    device, counts = masks[0].device, [mask.shape[1] for mask in masks]
+    scales = [float(2**number) for number in range(len(masks))]
+    limits = [finest * scale for scale in scales]
+    by_level = torch.tensor([scales, [0.0, *limits[:-1]], [*limits[:-1], UNLIMITED]], device=device)
+    strides, shortest, longest = by_level.repeat_interleave(torch.tensor(counts, device=device), 1)
+    each = [scale * torch.arange(count, device=device) for scale, count in zip(scales, counts, strict=True)]
+    return Points(torch.cat(each), strides, shortest, longest, torch.cat(list(masks), 1))
 
 
 class ConvolutionHead(nn.Module):
@@ -80,10 +78,11 @@ class ConvolutionHead(nn.Module):
         self.last = TokenConvolution(hidden, outputs)
         nn.init.constant_(self.last.bias, bias)  # type: ignore[arg-type]
 
-    def forward(self, level: Level) -> Tensor:
+    def forward(self, level: Level, neighbours: Tensor | None = None) -> Tensor:
+        """neighbours: what is `beside` the tokens, where several heads read the same ones."""
         tokens, valid = level.tokens, level.mask.unsqueeze(-1)
         for convolution, norm in zip(self.hidden, self.norms, strict=True):
-            tokens = F.relu(norm(convolution(tokens))) * valid
+            tokens, neighbours = F.relu(norm(convolution(tokens, neighbours))) * valid, None
         return self.last(tokens) * valid
 
 

@@ -17,6 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 from temporalzoom.models.deep import Surroundings, Zoom, ZoomLayer
 from temporalzoom.models.depth import (
+    LocalContext,
     Uncertainty,
     dead_zone,
     gate,
@@ -79,6 +80,7 @@ class TemporalZoom(nn.Module):
         normalize_logits: bool = False,
         depth: bool = True,
         uncertainty: bool = True,
+        context: LocalContext = "convolution",
         pruning: bool = True,
         keep: float = 0.8,
         protect: int = 3,
@@ -116,7 +118,7 @@ class TemporalZoom(nn.Module):
         self.zoom = Zoom(width, heads, zoom) if zoom else None
         options = LevelOptions(levels, finest, distances_on_all_levels)
         self.heads = build_heads(head, width, classes, distance_channels, options, zooms=True)
-        self.uncertainty = Uncertainty(width, narrow) if uncertainty else None
+        self.uncertainty = Uncertainty(width, narrow, context) if uncertainty else None
         self.depth = gate(width + 1 + CLAIMS, 2 * narrow, bias=0.0) if depth else None
         self.importance = gate(width, narrow, bias=2.0) if pruning else None
         self.register_buffer("threshold", torch.zeros(()))
