@@ -1,10 +1,12 @@
-"""What leaving PyTorch brings on a CPU: time of onnxruntime over that of PyTorch, for the same model on one thread.
+"""One forward pass on one thread, in PyTorch and in onnxruntime: milliseconds, and what leaving PyTorch brings.
 
     python benchmarks/onnx_speed.py                    # uniform-6 and tzn, width 128, 700 positions
     python benchmarks/onnx_speed.py --length 2304 --repeats 20
+    python benchmarks/onnx_speed.py --configs configs/sbhar_stem.yaml configs/sbhar_stem_tzn.yaml \\
+        --length 704 --input-width 300 --classes 12    # a recording of SBHAR, by its recipes
 
-Random weights, random features; `tzn` sends the share --budget of the positions deep. Needs the extra `onnx`. Writes
-runs/benchmarks/onnx_speed.json.
+Random weights, random features; `tzn` sends the share --budget of the positions deep, by default that of its
+configuration. Needs the extra `onnx`. Writes runs/benchmarks/onnx_speed.json.
 """
 
 from __future__ import annotations
@@ -18,14 +20,16 @@ from pathlib import Path
 import torch
 
 from temporalzoom.atomic import replacing
-from temporalzoom.config import InferenceConfig
+from temporalzoom.config import Config, InferenceConfig, load_config
 from temporalzoom.errors import InputError
 from temporalzoom.inference.onnx_export import save_onnx
 from temporalzoom.inference.onnx_network import OnnxDescription
-from temporalzoom.models import build_model
+from temporalzoom.models import TemporalZoom
 from temporalzoom.timegrid import TimeGrid
+from temporalzoom.training.network import model_from_config
 
-CLASSES = 20
+DEFAULT = ("model.dropout=0", "tzn.share=0.15")
+NAMES = ("uniform-6", "tzn")
 
 
 def main() -> None:
@@ -33,38 +37,56 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=700)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--input-width", type=int, default=64)
-    parser.add_argument("--budget", type=float, default=0.15, help="share of positions that enter the deep path")
+    parser.add_argument("--classes", type=int, default=20)
+    parser.add_argument("--configs", type=Path, nargs="+", help="configuration files; default: uniform-6 and tzn")
+    parser.add_argument("--budget", type=float, help="share of positions that enter the deep path")
     parser.add_argument("--repeats", type=int, default=50)
     parser.add_argument("--out", type=Path, default=Path("runs/benchmarks/onnx_speed.json"))
     options = parser.parse_args()
+    try:
+        results = measure(options)
+    except InputError as error:
+        sys.exit(f"error: {error}")
+    settings = {key: value for key, value in vars(options).items() if key not in ("out", "configs")}
+    with replacing(options.out) as file:
+        json.dump({"settings": settings, "systems": results}, file, indent=1)
 
+
+def configurations(options: argparse.Namespace) -> dict[str, Config]:
+    if options.configs:
+        return {file.stem: load_config(file) for file in options.configs}
+    return {name: load_config(None, (*DEFAULT, f"model.name={name}", f"model.width={options.width}")) for name in NAMES}
+
+
+def measure(options: argparse.Namespace) -> dict[str, dict[str, object]]:
+    """Prints a line per system, and returns the numbers."""
     results: dict[str, dict[str, object]] = {}
-    print(f"{'':10} {'active':>7} {'onnxruntime / PyTorch':>24} {'largest difference':>20}")
+    print(
+        f"{'':16} {'active':>7} {'PyTorch (ms)':>13} {'onnxruntime (ms)':>17} {'ratio':>22} {'largest difference':>19}"
+    )
+    classes = tuple(f"class {number}" for number in range(options.classes))
     with tempfile.TemporaryDirectory() as folder:
-        for name, settings in (("uniform-6", {}), ("tzn", {"budget": options.budget})):
+        for name, config in configurations(options).items():
             torch.manual_seed(0)
-            model = build_model(
-                name, options.input_width, CLASSES, width=options.width, distance_channels=2, **settings
-            )
-            classes = tuple(f"class {number}" for number in range(CLASSES))
-            described = OnnxDescription(name, classes, TimeGrid(4, 8, 25), InferenceConfig(), options.input_width)
+            grid = TimeGrid(config.data.stride or 4, config.data.window or 8, 25)
+            model = model_from_config(config, options.input_width, options.classes, grid)
+            if isinstance(model, TemporalZoom):  # nothing was learned yet that could decide by itself
+                model.budget = config.tzn.share if options.budget is None else options.budget
+            described = OnnxDescription(name, classes, grid, InferenceConfig(), options.input_width)
             file = Path(folder) / f"{name}.onnx"
-            try:
-                _, found = save_onnx(model, described, file, (options.length,), options.repeats)
-            except InputError as error:
-                sys.exit(f"error: {error}")
+            _, found = save_onnx(model, described, file, (options.length,), options.repeats)
             active = 1.0 if found.active is None else found.active
             interval = f"{found.time.median:.3f} [{found.time.low:.3f}, {found.time.high:.3f}]"
-            print(f"{name:10} {active:7.0%} {interval:>24} {found.difference:20.1e}")
+            own, exported = (1000 * seconds for seconds in found.seconds)
+            print(f"{name:16} {active:7.0%} {own:13.1f} {exported:17.1f} {interval:>22} {found.difference:19.1e}")
             results[name] = {
+                "milliseconds": [own, exported],
                 "ratio": [found.time.median, found.time.low, found.time.high],
                 "difference": found.difference,
                 "active": active,
                 "bytes": file.stat().st_size,
             }
-    settings = {key: value for key, value in vars(options).items() if key != "out"}
-    with replacing(options.out) as file:
-        json.dump({"settings": settings, "systems": results}, file, indent=1)
+    return results
 
 
 if __name__ == "__main__":

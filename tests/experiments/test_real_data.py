@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -151,9 +152,21 @@ def test_every_system_of_every_benchmark_has_a_configuration():
         assert {name for pair in benchmark.comparisons for name in pair} <= set(benchmark.systems) <= set(SYSTEMS)
         for system in benchmark.systems:
             config = bench_config("zoombench", system, 0, None)
-            assert config.bdr.enabled == (system.endswith("+bdr") or system == "tzn")
+            assert config.bdr.enabled == (system.endswith("+bdr") or system.startswith("tzn"))
     with pytest.raises(InputError, match="sbhar needs --root"):
         bench_config("sbhar", "tzn", 0, None)
+
+
+def test_at_every_stride_of_sbhar_the_same_time_is_seen():
+    """In seconds, whatever the number of positions; only the step of 25 samples is no multiple of the others."""
+    configs = [bench_config("sbhar-stem", system, 0, Path("sbhar")) for system in BENCHMARKS["strides"].systems]
+    assert [config.data.stride for config in configs] == [25, 12, 6]
+    for config in configs:
+        assert math.prod(config.model.stem) == config.data.stride
+        reaches = (config.model.window / 16, config.tzn.zoom / 24, config.bdr.radius / 8, config.training.length / 192)
+        assert len(set(reaches)) == 1
+        assert reaches[0] * config.data.stride == pytest.approx(25, rel=0.05)
+        assert reaches[0] * 2**6 == 2**config.model.levels
 
 
 def test_lines_are_counted_in_the_source():

@@ -78,6 +78,19 @@ def bench_systems(
     _bench(data, root, overrides, out, seeds, "systems", systems)
 
 
+@bench_app.command("strides", epilog="Example: tzoom bench strides --data sbhar-stem --root data/sbhar --seeds 0,1,2")
+def bench_strides(
+    root: Root,
+    data: Annotated[str, typer.Option(help="sbhar-stem: a raw signal at 50 samples a second")] = "sbhar-stem",
+    overrides: Overrides = None,
+    out: BenchOut = None,
+    seeds: Seeds = "0,1,2",
+    systems: Systems = None,
+) -> None:
+    """tzn at strides of 25, 12 and 6 samples: what finer positions bring, and cost."""
+    _bench(data, root, overrides, out, seeds, "strides", systems)
+
+
 def _bench(
     name: str,
     data: Path | None,

@@ -22,7 +22,7 @@ from temporalzoom.datasets.annotations import read_predictions
 from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
-from temporalzoom.experiments.recipes import DETECTORS, OURS, RECIPES, RETROFIT, SYSTEMS, Benchmark
+from temporalzoom.experiments.recipes import DETECTORS, OURS, RECIPES, RETROFIT, SYSTEMS, ZOOMS, Benchmark
 from temporalzoom.experiments.retrofit import added_lines
 from temporalzoom.experiments.sweep import PREDICTIONS, Member, run_sweep
 from temporalzoom.inference.localizer import Localizer
@@ -39,10 +39,10 @@ from temporalzoom.metrics.latency import latency_ratio, measure_latency, threads
 from temporalzoom.metrics.significance import holm
 from temporalzoom.models.allocator import keep_freed_memory
 from temporalzoom.segments import Segments
+from temporalzoom.training.checkpoint import find_checkpoint, read_info
 
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 AVERAGED = (0.3, 0.4, 0.5, 0.6, 0.7)
-BASELINE = "uniform-6"
 RESAMPLES = 10_000
 
 Predictions = dict[str, Segments]
@@ -55,7 +55,8 @@ def bench_config(data_set: str, system: str, seed: int, root: Path | None, overr
     if root is None and any("{root}" in setting for setting in RECIPES[data_set]):
         raise InputError(f"bench: {data_set} needs --root, the data set's folder")
     recipe = [setting.replace("{root}", str(root)) for setting in RECIPES[data_set]]
-    return load_config(None, (*recipe, *SYSTEMS[system], f"seed={seed}", *overrides))
+    zooms = ZOOMS.get(data_set, ()) if system.startswith("tzn") else ()
+    return load_config(None, (*recipe, *SYSTEMS[system], *zooms, f"seed={seed}", *overrides))
 
 
 def run_bench(
@@ -96,7 +97,7 @@ def run_bench(
         for system in systems
     }
     runs = {system: [sweep.done[members[system, seed].name] for seed in seeds] for system in systems}
-    latencies = measure_latencies({s: out / members[s, seeds[0]].name for s in systems}, data.test)
+    latencies = measure_latencies({s: out / members[s, seeds[0]].name for s in systems}, benchmark.baseline)
     results: dict[str, Any] = {
         "data_set": data_set,
         "benchmark": benchmark.name,
@@ -107,7 +108,7 @@ def run_bench(
         "resamples": resamples,
         "systems": {
             system: levels(data.test.truth(), predictions[system], resamples)
-            | costs(runs[system], runs.get(BASELINE))
+            | costs(runs[system], runs.get(benchmark.baseline))
             | latencies[system]
             for system in systems
         },
@@ -156,21 +157,32 @@ def costs(runs: Sequence[Mapping[str, Any]], baseline: Sequence[Mapping[str, Any
 
 
 @torch.inference_mode()
-def measure_latencies(runs: Mapping[str, Path], test: Split, rounds: int = 30) -> dict[str, dict[str, Any]]:
-    """One forward pass over the recording of median length, one thread, all systems in turn in this process."""
+def measure_latencies(runs: Mapping[str, Path], baseline: str, rounds: int = 30) -> dict[str, dict[str, Any]]:
+    """One forward pass over the recording of median length, one thread, all systems in turn in this process.
+
+    The recording comes as each run's own configuration reads it.
+    """
     keep_freed_memory()  # as inference does
-    sample = sorted(test.samples, key=len)[len(test.samples) // 2]
-    longest = min(Localizer.load(run).options.max_length for run in runs.values())
-    features = torch.from_numpy(sample.features[:longest].copy())[None]
-    mask = torch.ones(features.shape[:2], dtype=torch.bool)
-    calls = {name: partial(Localizer.load(run).model, features, mask) for name, run in runs.items()}
+    calls, positions = {}, {}
+    subsets: dict[str, Split] = {}
+    for name, run in runs.items():
+        localizer, config = Localizer.load(run), read_info(find_checkpoint(run)).config
+        key = config.data.model_dump_json()
+        if key not in subsets:
+            test = load_data(config.data, config.seed, train=False).test
+            assert test is not None
+            subsets[key] = test
+        samples = sorted(subsets[key].samples, key=len)
+        features = torch.from_numpy(samples[len(samples) // 2].features[: localizer.options.max_length].copy())[None]
+        mask = torch.ones(features.shape[:2], dtype=torch.bool)
+        calls[name], positions[name] = partial(localizer.model, features, mask), features.shape[1]
     with threads(1):
         times = measure_latency(calls, rounds)
     result: dict[str, dict[str, Any]] = {}
     for name in runs:
-        result[name] = {"latency_ms": 1000 * times[name].median, "latency_positions": features.shape[1]}
-        if BASELINE in times:
-            ratio = latency_ratio(times[name], times[BASELINE])
+        result[name] = {"latency_ms": 1000 * times[name].median, "latency_positions": positions[name]}
+        if baseline in times:
+            ratio = latency_ratio(times[name], times[baseline])
             result[name]["latency_ratio"] = [ratio.median, ratio.low, ratio.high]
     return result
 

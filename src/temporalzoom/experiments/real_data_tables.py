@@ -58,7 +58,8 @@ def command(results: Mapping[str, Any]) -> str:
 def tables(results: Mapping[str, Any]) -> list[Table]:
     """For the terminal: levels, differences, costs. Intervals stand below their values: 80 columns suffice."""
     levels = _table(describe(results), "system", *COLUMNS[2:6])
-    costs = _table("executed FLOPs and time of one forward pass, of uniform-6; seconds", "system", *COLUMNS[6:])
+    baseline = BENCHMARKS[results.get("benchmark", "ours")].baseline
+    costs = _table(f"executed FLOPs and time of one forward pass, of {baseline}; seconds", "system", *COLUMNS[6:])
     retrofit = any("added_lines" in system for system in results["systems"].values())
     for column in ("train", "localize", *(["BDR lines"] if retrofit else [])):
         costs.add_column(column, justify="right")

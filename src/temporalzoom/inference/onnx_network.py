@@ -154,12 +154,14 @@ class Agreement:
     """How two networks compare on random features.
 
     difference: the largest over all outputs, of values above 1 relative to them; time: seconds of the second relative
-    to the first, on one thread, with a 95 % interval; active: share of positions that went deep, None without depth.
+    to the first, on one thread, with a 95 % interval; seconds: medians of both; active: share of positions that went
+    deep, None without depth.
     """
 
     lengths: tuple[int, ...]
     difference: float
     time: LatencyRatio
+    seconds: tuple[float, float]
     active: float | None
 
 
@@ -187,7 +189,9 @@ def compare_networks(
             {"model": lambda: model(features, mask), "exported": lambda: exported(features, mask)}, repeats
         )
     active = None if expected.depth is None else float(expected.depth.active.float().mean())
-    return Agreement(tuple(lengths), difference, latency_ratio(seconds["exported"], seconds["model"]), active)
+    ratio = latency_ratio(seconds["exported"], seconds["model"])
+    medians = (seconds["model"].median, seconds["exported"].median)
+    return Agreement(tuple(lengths), difference, ratio, medians, active)
 
 
 def _all_tensors(outputs: Outputs) -> list[tuple[str, Tensor]]:
