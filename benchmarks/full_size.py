@@ -1,9 +1,10 @@
-"""One pass at the paper's size: `tzn` beside `uniform-6`, and both beside a plain matrix product of the same FLOPs.
+"""One pass at the paper's size: `tzn`, `uniform-6` and the field's detectors, beside a plain product of the same FLOPs.
 
     python benchmarks/full_size.py                     # 2304 positions of 2048 channels, some minutes
     python benchmarks/full_size.py --length 128 --input-width 32 --widths 32 --baseline-width 32 --repeats 2
 
-Random weights, random features. Writes runs/benchmarks/full_size.json.
+Random weights, random features. `uniform-6` and `tzn` have the shape of their recipe on SBHAR: six levels, and `tzn`
+attention where it zooms only. The others have their published one. Writes runs/benchmarks/full_size.json.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=2304)
     parser.add_argument("--input-width", type=int, default=2048)
     parser.add_argument("--widths", type=int, nargs="+", default=[512, 256], help="of tzn")
-    parser.add_argument("--baseline-width", type=int, default=512, help="of uniform-6")
+    parser.add_argument("--baseline-width", type=int, default=512, help="of uniform-6 and the field's detectors")
+    parser.add_argument("--peers", nargs="*", default=["actionformer", "temporalmaxer"], help="of the field")
     parser.add_argument("--heads", type=int, default=4)
-    parser.add_argument("--budget", type=float, default=0.15, help="share of positions that enter the deep path")
+    parser.add_argument("--budget", type=float, default=0.1, help="share of positions that enter the deep path")
     parser.add_argument("--product", type=int, default=1024, help="size of the square matrices of the plain product")
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--threads", type=int, default=1)
@@ -40,15 +42,18 @@ def main() -> None:
 
     keep_freed_memory()
     torch.manual_seed(0)
-    common = {"heads": options.heads, "distance_channels": 2}
+    common = {"heads": options.heads, "distance_channels": 2, "levels": 6}
     baseline = f"uniform-6, width {options.baseline_width}"
     models = {
         baseline: build_model("uniform-6", options.input_width, CLASSES, width=options.baseline_width, **common).eval()
     }
+    for peer in options.peers:
+        model = build_model(peer, options.input_width, CLASSES, width=options.baseline_width)
+        models[f"{peer}, width {options.baseline_width}"] = model.eval()
+    zooms = {"shallow_layers": 0, "deep_layers": 4, "budget": options.budget}
     for width in options.widths:
-        models[f"tzn, width {width}"] = build_model(
-            "tzn", options.input_width, CLASSES, width=width, budget=options.budget, **common
-        ).eval()
+        model = build_model("tzn", options.input_width, CLASSES, width=width, **zooms, **common)
+        models[f"tzn, width {width}"] = model.eval()
 
     features = torch.randn(1, options.length, options.input_width)
     mask = torch.ones(1, options.length, dtype=torch.bool)

@@ -23,7 +23,8 @@ TINY = (
 )
 SMALL = {
     "scaling": "--lengths 40 80 --width 16 --input-width 8 --repeats 1",
-    "full_size": "--length 50 --input-width 8 --widths 16 8 --baseline-width 16 --heads 2 --product 32 --repeats 2",
+    "full_size": "--length 50 --input-width 8 --widths 16 8 --baseline-width 16 --heads 2 --product 32 --repeats 2 "
+    "--peers temporalmaxer",
     "evaluation": "--segments 50 --classes 3 --repeats 1 --scnn nowhere",
     "training_cost": f"--steps 1 --repeats 2 tzn.tau_min=0.9 {TINY}",
     "supervision": f"--seeds 1 2 --steps 3 {TINY}",
@@ -58,8 +59,9 @@ def test_scaling(tmp_path):
 
 def test_full_size(tmp_path):
     result, printed, _ = run("full_size", tmp_path / "full_size.json", SMALL["full_size"])
-    assert list(result["systems"]) == ["uniform-6, width 16", "tzn, width 16", "tzn, width 8"]
-    baseline, wide, narrow = result["systems"].values()
+    names = ["uniform-6, width 16", "temporalmaxer, width 16", "tzn, width 16", "tzn, width 8"]
+    assert list(result["systems"]) == names
+    baseline, _, wide, narrow = result["systems"].values()
     assert baseline["flops_ratio"] == 1.0 and baseline["time_ratio"] == [1.0, 1.0, 1.0]
     assert narrow["flops"] < wide["flops"] == sum(wide["parts"].values())
     assert all(name in printed for name in result["systems"])
