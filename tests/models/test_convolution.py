@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from temporalzoom.models import convolution
 from temporalzoom.models.convolution import TokenConvolution, beside
+from temporalzoom.models.level_heads import LevelHeads
 
 # From more channels to few, a convolution is computed in another way.
 WIDTHS = st.sampled_from([(1, 6), (3, 6), (5, 6), (8, 2), (9, 2), (4, 1)])
@@ -34,6 +35,9 @@ def test_the_numbers_of_a_plain_convolution(
 def test_long_sequences_take_the_way_that_copies_nothing(monkeypatch: pytest.MonkeyPatch):
     torch.manual_seed(0)
     ours, tokens = TokenConvolution(4, 3, 5), torch.randn(2, 35, 4)
-    short = ours(tokens)
+    heads, mask = LevelHeads(4, 3, levels=3, hidden=4, first=0), torch.ones(2, 35, dtype=torch.bool)
+    short, said = ours(tokens), heads(heads.pool(tokens, mask)).logits
     monkeypatch.setattr(convolution, "LARGEST", 100)
+    assert beside(tokens) is None
     torch.testing.assert_close(ours(tokens), short, atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(heads(heads.pool(tokens, mask)).logits, said, atol=1e-6, rtol=1e-6)

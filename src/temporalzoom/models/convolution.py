@@ -10,8 +10,13 @@ from torch import Tensor, nn
 LARGEST = 2**25
 
 
-def beside(tokens: Tensor) -> Tensor:
-    """Every token between the one before and the one after it, zero beyond the ends: (B, T, D) -> (B, T, 3 D)."""
+def beside(tokens: Tensor) -> Tensor | None:
+    """Every token between the one before and the one after it, zero beyond the ends: (B, T, D) -> (B, T, 3 D).
+
+    None where that would be too large.
+    """
+    if 3 * tokens.numel() > LARGEST:
+        return None
     padded = F.pad(tokens, (0, 0, 1, 1))
     return torch.cat((padded[:, :-2], tokens, padded[:, 2:]), -1)
 
@@ -28,17 +33,12 @@ class TokenConvolution(nn.Conv1d):
 
     def forward(self, tokens: Tensor, neighbours: Tensor | None = None) -> Tensor:
         """neighbours: what is `beside` the tokens, where several convolutions read the same ones."""
-        if neighbours is not None:
-            return self._read(neighbours)
-        if 3 * tokens.numel() > LARGEST:
-            return super().forward(tokens.transpose(1, 2)).transpose(1, 2)
-        if self.stride[0] > 1:
-            return self._read(beside(tokens.unflatten(1, (-1, self.stride[0])).flatten(2)))
-        if 4 * self.out_channels <= self.in_channels:
+        if neighbours is None and self.stride[0] == 1 and 4 * self.out_channels <= self.in_channels:
             return self._spread(tokens)
-        return self._read(beside(tokens))
-
-    def _read(self, neighbours: Tensor) -> Tensor:
+        if neighbours is None:
+            neighbours = beside(tokens.unflatten(1, (-1, self.stride[0])).flatten(2) if self.stride[0] > 1 else tokens)
+        if neighbours is None:
+            return super().forward(tokens.transpose(1, 2)).transpose(1, 2)
         return F.linear(neighbours, self.weight.transpose(1, 2).flatten(1), self.bias)
 
     def _spread(self, tokens: Tensor) -> Tensor:
