@@ -143,8 +143,20 @@ def test_a_benchmark_from_the_raw_folder_to_its_tables(tmp_path):
     assert "actionformer 15" in markdown(retrofit) and len(tables(retrofit)[2].columns) == 7
     assert list(retrofit["differences"]) == ["uniform-6+bdr - uniform-6", "actionformer+bdr - actionformer"]
     assert (tmp_path / "r" / "results-retrofit.json").is_file()
-    words = f"--data sbhar --systems {','.join(chosen)} {' '.join(options['overrides'])}"
+    words = f"--data sbhar --systems {','.join(chosen)} --seeds 0,1 {' '.join(options['overrides'])}"
     assert f"`tzoom bench retrofit {words}`" in markdown(retrofit)
+
+
+@pytest.mark.slow
+def test_strides_are_timed_on_positions_of_their_own(tmp_path):
+    write_sbhar(tmp_path / "sbhar")
+    small = ["model.width=16", "model.heads=2", "training.steps=2", "training.batch_size=2", "training.length=40"]
+    options = {"systems": ["tzn", "tzn-stride-12"], "seeds": (0,), "overrides": small, "resamples": 20}
+    found = run_bench("sbhar-stem", tmp_path / "sbhar", tmp_path / "out", benchmark=BENCHMARKS["strides"], **options)
+    coarse, fine = found["systems"].values()
+    assert fine["latency_positions"] == pytest.approx(25 / 12 * coarse["latency_positions"], abs=3)
+    assert coarse["flops_ratio"] == [1.0, 1.0, 1.0] and fine["flops_ratio"][0] > 1.2
+    assert list(found["differences"]) == ["tzn-stride-12 - tzn"] and "of tzn" in str(tables(found)[2].title)
 
 
 def test_every_system_of_every_benchmark_has_a_configuration():

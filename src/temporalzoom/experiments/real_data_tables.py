@@ -52,6 +52,8 @@ def command(results: Mapping[str, Any]) -> str:
     words = [data_set.replace("-", " --")] if kind == "ours" else [kind, "--data", data_set]
     if set(results["systems"]) != set(BENCHMARKS[kind].systems):
         words.append("--systems " + ",".join(results["systems"]))
+    if results["seeds"] != [0, 1, 2]:  # what the command takes by itself
+        words.append("--seeds " + ",".join(map(str, results["seeds"])))
     return " ".join(["tzoom bench", *words, *results.get("overrides", ())])
 
 
