@@ -78,17 +78,12 @@ def bench_systems(
     _bench(data, root, overrides, out, seeds, "systems", systems)
 
 
-@bench_app.command("strides", epilog="Example: tzoom bench strides --data sbhar-stem --root data/sbhar --seeds 0,1,2")
+@bench_app.command("strides", epilog="Example: tzoom bench strides --data data/sbhar --seeds 0,1,2")
 def bench_strides(
-    root: Root,
-    data: Annotated[str, typer.Option(help="sbhar-stem: a raw signal at 50 samples a second")] = "sbhar-stem",
-    overrides: Overrides = None,
-    out: BenchOut = None,
-    seeds: Seeds = "0,1,2",
-    systems: Systems = None,
+    data: Folder, overrides: Overrides = None, out: BenchOut = None, seeds: Seeds = "0,1,2", systems: Systems = None
 ) -> None:
-    """tzn at strides of 25, 12 and 6 samples: what finer positions bring, and cost."""
-    _bench(data, root, overrides, out, seeds, "strides", systems)
+    """SBHAR with a position every 25, 12 and 6 samples: what finer strides bring, and cost."""
+    _bench("sbhar-stem", data, overrides, out, seeds, "strides", systems)
 
 
 def _bench(

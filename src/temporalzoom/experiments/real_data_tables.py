@@ -49,7 +49,9 @@ def command(results: Mapping[str, Any]) -> str:
     """What measures this."""
     kind = results.get("benchmark", "ours")
     data_set = results["data_set"]
-    words = [data_set.replace("-", " --")] if kind == "ours" else [kind, "--data", data_set]
+    words = [data_set.replace("-", " --")] if kind == "ours" else [kind]
+    if kind != "ours" and BENCHMARKS[kind].data_set is None:
+        words += ["--data", data_set]
     if set(results["systems"]) != set(BENCHMARKS[kind].systems):
         words.append("--systems " + ",".join(results["systems"]))
     if results["seeds"] != [0, 1, 2]:  # what the command takes by itself

@@ -177,12 +177,16 @@ SYSTEMS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Which systems are trained, and which are compared: the first against the second. baseline: whose costs are 1."""
+    """Which systems are trained, and which are compared: the first against the second. baseline: whose costs are 1.
+
+    data_set: the only one that it is about, None: any.
+    """
 
     name: str
     systems: tuple[str, ...]
     comparisons: tuple[tuple[str, str], ...]
     baseline: str = "uniform-6"
+    data_set: str | None = None
 
     @property
     def results_file(self) -> str:
@@ -205,5 +209,5 @@ FIELD = Benchmark(
     (*DETECTORS, "uniform-6+bdr", "tzn"),
     tuple(("tzn", name) for name in (*DETECTORS, "uniform-6+bdr")),
 )
-BY_STRIDE = Benchmark("strides", ("tzn", *STRIDES), tuple((name, "tzn") for name in STRIDES), baseline="tzn")
+BY_STRIDE = Benchmark("strides", ("tzn", *STRIDES), tuple((name, "tzn") for name in STRIDES), "tzn", "sbhar-stem")
 BENCHMARKS = {benchmark.name: benchmark for benchmark in (OURS, RETROFIT, FIELD, BY_STRIDE)}

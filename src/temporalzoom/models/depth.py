@@ -60,7 +60,7 @@ class Uncertainty(nn.Module):
     The local context is narrow, three layers deep, and one pass over the sequence. The paper has a transformer on the
     +-3 positions around each: one window per position would cost more than the deep path that it is meant to spare.
     `convolution`: three of size 3 see just these positions; `attention`: three layers of banded attention, +-3
-    positions each, take several times as long.
+    positions each, which costs more.
     """
 
     def __init__(self, width: int, narrow: int, context: LocalContext = "convolution", limit: float = 8.0) -> None:
