@@ -8,7 +8,7 @@ import torch
 
 from temporalzoom.bdr import distance_targets
 from temporalzoom.config import InferenceConfig
-from temporalzoom.inference.decoding import decode, find_candidates, refine
+from temporalzoom.inference.decoding import decode, expected_tiou, find_candidates, refine
 from temporalzoom.models import Outputs, Points
 from temporalzoom.timegrid import TimeGrid
 
@@ -192,3 +192,33 @@ def test_without_a_box_variance_segments_are_still_refined():
     assert (found.starts[0], found.ends[0]) == (pytest.approx(10.0), pytest.approx(31.0))
     fused = refine(find_candidates(outputs, PLAIN), outputs, options(refine="fuse"))
     assert 10.0 < fused.starts[0] < 10.6 and 30.4 < fused.ends[0] < 31.0
+
+
+def test_expected_tiou_is_what_sampled_errors_leave_of_it():
+    random, length, deviations = np.random.default_rng(0), 20.0, np.array([0.4, 0.9])
+    errors = random.normal(0, deviations, (200_000, 2))
+    starts, ends = errors[:, 0], length + errors[:, 1]
+    overlap = np.minimum(ends, length) - np.maximum(starts, 0)
+    sampled = overlap / (np.maximum(ends, length) - np.minimum(starts, 0))
+    assert expected_tiou(np.array([length]), deviations[None])[0] == pytest.approx(sampled.mean(), abs=0.005)
+
+
+def test_of_two_equal_scores_the_surer_one_comes_first():
+    outputs = make_outputs([(10, 0, 0.6, 5, 15), (30, 0, 0.6, 25, 35)])
+    outputs.offset_log_variance[10], outputs.offset_log_variance[30] = 2.0, -2.0
+    plain = decode(outputs, CLASSES, GRID, DURATION, options())
+    weighed = decode(outputs, CLASSES, GRID, DURATION, options(certainty=2.0))
+    assert plain.scores[0] == plain.scores[1] and plain.starts[0] < plain.starts[1]
+    assert weighed.starts[0] == plain.starts[1] and weighed.scores[0] > weighed.scores[1]
+    assert sorted(weighed.ends) == sorted(plain.ends)
+    lost = math.sqrt(2 / math.pi) * 2 * math.exp(-1.0) / 10
+    assert weighed.scores[0] == pytest.approx(0.6 * (1 - lost) ** 2, rel=1e-5)
+
+
+def test_a_zero_that_the_field_is_sure_of_makes_a_segment_surer():
+    outputs = make_outputs([(10, 0, 0.6, 5, 15)], boundaries=([5.0], [15.0]))
+    boxes = decode(outputs, CLASSES, GRID, DURATION, options(certainty=1.0))
+    fused = decode(outputs, CLASSES, GRID, DURATION, options(certainty=1.0, refine="fuse"))
+    outputs.distance_log_variance -= 4.0
+    surer = decode(outputs, CLASSES, GRID, DURATION, options(certainty=1.0, refine="fuse"))
+    assert boxes.scores[0] < fused.scores[0] < surer.scores[0] < 0.6

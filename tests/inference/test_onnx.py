@@ -78,9 +78,9 @@ def tiny_model(name: str, **options: object) -> torch.nn.Module:
         for weight in model.parameters():
             weight.add_(0.1 * torch.randn_like(weight))
         if getattr(model, "depth", None) is not None:
-            model.depth[-1].weight.mul_(4)
+            model.depth.gate[-1].weight.mul_(4)
             logits = model(torch.randn(1, 200, WIDTH), torch.ones(1, 200, dtype=torch.bool)).depth.logits
-            model.depth[-1].bias.sub_(logits.median())
+            model.depth.gate[-1].bias.sub_(logits.median())
     return model
 
 

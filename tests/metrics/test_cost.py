@@ -87,7 +87,7 @@ def test_flops_of_adaptive_depth_are_those_of_the_tokens_that_ran(length, combin
     layers = {"shallow_layers": 2, "deep_layers": 3, "window": 5, "deep_window": 200, "expansion": 3}
     model = network("tzn", budget=0.2, zoom=zoom, combine=combine, context=context, **layers)
     count, narrow, active = count_flops(model, features(length)), max(WIDTH // 4, 8), math.floor(0.2 * length)
-    convolution, banded = 3 * linear(length, narrow, narrow), layer_flops(length, narrow, 3, 1)
+    convolution, banded = linear(length, 7 * narrow, narrow), 3 * layer_flops(length, narrow, 3, 1)
     assert count.parts == {
         "projection": projection_flops(length),
         "shallow": 2 * layer_flops(length, WIDTH, 5, 3),
@@ -95,7 +95,7 @@ def test_flops_of_adaptive_depth_are_those_of_the_tokens_that_ran(length, combin
         "deep": 3 * (zoom_layer_flops(active, zoom, 3) if zoom else layer_flops(active, WIDTH, active - 1, 3)),
         "heads": heads_flops(length) + heads_flops(active),
         **({"zoom": linear(length, WIDTH, 2 * (WIDTH // 4))} if zoom else {}),
-        "uncertainty": linear(length, WIDTH, narrow) + 3 * (banded if context == "attention" else convolution)
+        "uncertainty": linear(length, WIDTH, narrow) + (banded if context == "attention" else convolution)
         + linear(length, narrow + 1 + WIDTH, narrow, 1),
         "depth": linear(length, WIDTH + 1 + 4, 2 * narrow, 1),
         "importance": linear(length, WIDTH, narrow, 1),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from temporalzoom.models import convolution
-from temporalzoom.models.convolution import TokenConvolution, beside
+from temporalzoom.models.convolution import TokenConvolution, beside, side_by_side
 from temporalzoom.models.level_heads import LevelHeads
 
 # From more channels to few, a convolution is computed in another way.
@@ -30,6 +30,15 @@ def test_the_numbers_of_a_plain_convolution(
     variables = [tokens, *ours.parameters()]
     gradients, expected = (torch.autograd.grad(x.square().sum(), variables) for x in (found, plain))
     torch.testing.assert_close(gradients, expected, atol=1e-3, rtol=1e-4)
+
+
+@given(st.integers(1, 2), st.integers(1, 9), st.integers(0, 4))
+def test_neighbours_side_by_side_are_what_a_wide_convolution_reads(batch: int, length: int, reach: int):
+    torch.manual_seed(0)
+    tokens, weight = torch.randn(batch, length, 3), torch.randn(5, 3, 2 * reach + 1)
+    found = side_by_side(tokens, reach) @ weight.transpose(1, 2).flatten(1).T
+    plain = F.conv1d(tokens.transpose(1, 2), weight, padding=reach).transpose(1, 2)
+    torch.testing.assert_close(found, plain, atol=1e-5, rtol=1e-5)
 
 
 def test_long_sequences_take_the_way_that_copies_nothing(monkeypatch: pytest.MonkeyPatch):

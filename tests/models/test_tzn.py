@@ -6,7 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from temporalzoom.models import Outputs, TemporalZoom
-from temporalzoom.models.depth import dead_zone, gradient_magnitude, hold, keep_highest, near_crossings
+from temporalzoom.models.depth import (
+    RunningStandard,
+    Uncertainty,
+    dead_zone,
+    gradient_magnitude,
+    hold,
+    keep_highest,
+    near_crossings,
+)
 from temporalzoom.models.layers import TransformerLayer
 
 MODES = ["residual", "logits", "features", "layers"]
@@ -19,15 +27,18 @@ def make(seed: int = 0, **options) -> TemporalZoom:
     settings = {"width": 16, "heads": 2, "window": 5, "deep_window": 7, "deep_layers": 3, "distance_channels": 2}
     model = TemporalZoom(6, 3, **(settings | options)).eval()
     with torch.no_grad():
-        for gate in (model.depth, model.importance):
+        for gate in (model.depth and model.depth.gate, model.importance):
             if gate is not None:
                 gate[-1].weight.normal_(std=3.0)
                 gate[-1].bias.zero_()
         if options.get("head") == "convolution":  # corrections start from zero: here they are to matter
             for head in (model.heads.classes, model.heads.box):
                 head[-1].weight.normal_(std=0.3)
+        if model.depth is not None:  # once in training, or it hears numbers of any size
+            model.depth.train()
+            model(*inputs([200], seed))
         model.threshold.fill_(-0.5)
-    return model
+    return model.eval()
 
 
 def inputs(lengths: list[int], seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -221,6 +232,41 @@ def test_recomputing_the_deep_path_changes_no_gradient():
         gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
     for first, second in zip(*gradients, strict=True):
         torch.testing.assert_close(first, second, rtol=0, atol=0)
+
+
+def test_what_is_heard_is_standardized_by_the_valid_positions_of_training():
+    torch.manual_seed(0)
+    standard, mask = RunningStandard(2), torch.rand(4, 300) < 0.7
+    scale, middle = torch.tensor([3.0, 0.1]), torch.tensor([50.0, -2.0])
+
+    def batch() -> torch.Tensor:
+        values = torch.randn(4, 300, 2) * scale + middle
+        return values.masked_fill(~mask.unsqueeze(-1), 1e6)  # padding may hold anything
+
+    for _ in range(40):
+        standard(batch(), mask)
+    standard.eval()
+    told = standard(batch(), mask)[mask]
+    torch.testing.assert_close(told.mean(0), torch.zeros(2), atol=0.15, rtol=0)
+    torch.testing.assert_close(told.std(0), torch.ones(2), atol=0.15, rtol=0)
+    before = standard.mean.clone()
+    standard(batch() + 9, mask)
+    assert torch.equal(standard.mean, before)  # only training changes it
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("context", ["convolution", "attention"])
+def test_local_context_sees_its_positions_and_no_padding(context):
+    torch.manual_seed(0)
+    module, tokens, change = Uncertainty(8, 8, context).eval(), torch.randn(1, 30, 8), torch.zeros(1, 30)
+    mask = torch.arange(30)[None] < 25
+    before = module(tokens, change, mask)
+    tokens[0, 15] += 5.0
+    tokens[0, 27] += 5.0  # padding
+    moved = (module(tokens, change, mask) - before)[0, :25].abs() > 1e-6
+    reach = 3 if context == "convolution" else 9  # three layers, each three positions farther
+    assert moved[15 - reach : min(15 + reach + 1, 25)].all() or context == "attention"
+    assert not moved[: 15 - reach].any() and not moved[15 + reach + 1 :].any()
 
 
 def test_the_threshold_finds_the_share():

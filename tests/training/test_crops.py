@@ -16,7 +16,15 @@ from temporalzoom.segments import Segments
 from temporalzoom.signals.framing import Framing
 from temporalzoom.timegrid import TimeGrid
 from temporalzoom.training.batches import collate, training_batch
-from temporalzoom.training.crops import Augmentation, Crop, channel_statistics, plain_crop, resample, rotation
+from temporalzoom.training.crops import (
+    Augmentation,
+    Crop,
+    channel_statistics,
+    plain_crop,
+    resample,
+    rotation,
+    spliced,
+)
 
 FPS = 50.0
 framings = st.builds(Framing, window=st.integers(1, 12), stride=st.integers(1, 8))
@@ -356,3 +364,53 @@ def test_noise_and_warp_take_features_too():
         sample, 16, np.random.default_rng(0)
     )
     assert crop.features.shape == (16, 2)
+
+
+# Splices
+
+
+def piece(length: int, *instances: tuple[float, float, str], value: float = 0.0) -> Crop:
+    starts, ends, labels = zip(*instances, strict=True) if instances else ((), (), ())
+    features = np.full((length, 2), value, np.float32)
+    return Crop(features, np.array(starts, float), np.array(ends, float), np.array(labels, np.str_), -np.inf, np.inf)
+
+
+def told(crop: Crop) -> list[tuple[float, float, str]]:
+    return sorted(zip(crop.starts.tolist(), crop.ends.tolist(), crop.labels.tolist(), strict=True))
+
+
+def test_what_happens_at_a_cut_ends_and_begins_there():
+    first = piece(10, (2, 5, "walk"), (7, 14, "sit"), value=1.0)
+    second = piece(6, (-3, 2, "lie"), (3, 5, "walk"), value=2.0)
+    joined = spliced(first, second)
+    assert joined.features[:, 0].tolist() == [1.0] * 10 + [2.0] * 6
+    assert told(joined) == [(2, 5, "walk"), (7, 9.5, "sit"), (9.5, 12, "lie"), (13, 15, "walk")]
+
+
+def test_the_same_on_both_sides_of_a_cut_goes_on():
+    joined = spliced(piece(10, (7, 14, "sit")), piece(6, (-3, 2, "sit")))
+    assert told(joined) == [(7, 12, "sit")]
+
+
+def test_of_an_instance_that_a_cut_leaves_nearly_nothing_of_nothing_is_left():
+    joined = spliced(piece(10, (9, 14, "sit"), (20, 30, "walk")), piece(6, (-9, -2, "lie"), (-4, 0.2, "walk")))
+    assert told(joined) == []
+
+
+def test_a_spliced_crop_is_as_long_and_its_edges_are_those_of_its_pieces():
+    first, second = piece(10), piece(6)
+    first.low, second.high = 0.0, 5.0
+    joined = spliced(first, second)
+    assert (len(joined.features), joined.low, joined.high) == (16, 0.0, 15.0)
+
+
+def test_training_splices_as_often_as_it_is_told():
+    signals = [np.full((60, 1), value) for value in (1.0, 2.0)]
+    split = Split(tuple(make_sample(signal, Framing(1, 1)) for signal in signals), ("walk",))
+    mixed = {}
+    for share in (0.0, 1.0):
+        augmentation = Augmentation(AugmentConfig(splice=share, shift=True), split.samples)
+        batches = [training_batch(split, 0, step, 2, 20, BDRConfig(), augmentation=augmentation) for step in range(8)]
+        assert all(batch.mask.all() and batch.features.shape == (2, 20, 1) for batch in batches)
+        mixed[share] = sum(int((row != row[0]).any()) for batch in batches for row in batch.features)
+    assert mixed[0.0] == 0 and mixed[1.0] > 3

@@ -4,29 +4,70 @@ import pytest
 import torch
 
 from temporalzoom.config import Config, TZNConfig
-from temporalzoom.models import Depth
+from temporalzoom.models import Depth, Outputs
 from temporalzoom.training.batches import training_batch
-from temporalzoom.training.depth_objective import value_loss, value_targets
+from temporalzoom.training.depth_objective import GAIN_LIMITS, value_loss, value_targets
 from temporalzoom.training.network import model_from_config
-from temporalzoom.training.objective import assign, detection_terms, objective, position_loss
+from temporalzoom.training.objective import assign, detection_terms, objective, position_loss, read_crossings
 
 
-def test_targets_are_high_where_depth_gains_and_low_where_it_changes_nothing():
+def test_targets_are_gains_in_prices():
     gain = torch.zeros(1, 100)
     gain[0, :10] = 2.0
     gain[0, 10:20] = -2.0
+    gain[0, 20] = 1.0
+    everywhere = torch.ones(1, 100, dtype=torch.bool)
+    targets = value_targets(gain, everywhere, everywhere, share=0.05)  # the price: what the best 5 % gain, 2
+    assert targets[0, :10].tolist() == [1.0] * 10 and targets[0, 20] == 0.5
+    assert (targets[0, 10:20] == -1.0).all() and (targets[0, 21:] == 0.0).all()
+
+
+def test_single_positions_cannot_ask_for_any_height():
+    gain = torch.zeros(1, 100)
+    gain[0, 0], gain[0, 1] = 1e6, -1e6
     everywhere = torch.ones(1, 100, dtype=torch.bool)
     targets = value_targets(gain, everywhere, everywhere, share=0.2)
-    assert (targets[0, :10] > 0.9).all()
-    assert (targets[0, 10:] < 0.1).all()
-    assert (targets[0, 10:20] < targets[0, 20:].min()).all()
+    assert (targets[0, 1], targets[0, 0]) == GAIN_LIMITS
+
+
+def test_the_predictor_that_knows_the_mean_gain_loses_least():
+    """Of two kinds of positions the one that gains more on average is worth more, also if it gains less often."""
+    torch.manual_seed(0)
+    often, seldom = torch.full((1, 500), 0.5), 2.0 * (torch.rand(1, 500) < 0.4)
+    gain, everywhere = torch.cat((often, seldom), 1), torch.ones(1, 1000, dtype=torch.bool)
+    known = torch.zeros(2, requires_grad=True)
+    optimizer = torch.optim.Adam([known], 0.05)
+    for _ in range(300):
+        logits = known.repeat_interleave(500)[None]
+        depth = Depth(logits, logits, logits, logits, everywhere, everywhere, everywhere)
+        loss = value_loss(depth, gain, everywhere, TZNConfig(share=0.1))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    price = max(float(torch.quantile(gain, 0.9)), float(gain.mean()))
+    expected = torch.stack((often.mean(), seldom.mean())) / price
+    torch.testing.assert_close(known.detach(), expected, atol=1e-2, rtol=0)
+    assert known[1] > known[0]
+
+
+def test_distances_count_beside_boundaries_and_where_the_shallow_path_takes_one_to_be(tiny_config, tiny_split):
+    config = tzn_config(tiny_config)
+    batch = training_batch(tiny_split, 0, 0, 2, 80, config.bdr)
+    exact = Outputs(torch.zeros(2, 80, 2), torch.ones(2, 80, 2), distances=batch.distances.clone())
+    weights = read_crossings(exact, batch)
+    assert ((weights == 1) == (batch.distances.abs() <= 1)).all()
+    assert ((weights == 0) == (batch.distances.abs() >= 2)).all()
+    far = (batch.distances.abs() > 3).nonzero()[0]
+    exact.distances[tuple(far)] = 0.5
+    assert read_crossings(exact, batch)[tuple(far)] == 1
+    assert read_crossings(Outputs(torch.zeros(2, 80, 2), torch.ones(2, 80, 2)), batch) is None
 
 
 def test_a_smaller_share_asks_for_a_higher_price():
     gain = torch.linspace(0, 1, 101)[None]
     everywhere = torch.ones(1, 101, dtype=torch.bool)
-    shares = [value_targets(gain, everywhere, everywhere, share).mean().item() for share in (0.05, 0.2, 0.4)]
-    assert shares == sorted(shares) and shares[0] < shares[-1]
+    means = [value_targets(gain, everywhere, everywhere, share).mean().item() for share in (0.05, 0.2, 0.4)]
+    assert means == sorted(means) and means[0] < means[-1]
 
 
 def test_nothing_tried_is_nothing_learned():

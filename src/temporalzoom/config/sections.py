@@ -145,6 +145,7 @@ class AugmentConfig(Section):
     gain: Annotated[float, Field(ge=0, lt=1)] = 0.0  # each channel louder or quieter by up to this share
     noise: NotNegative = 0.0  # standard deviation, in units of the channel's own
     drop: Share = 0.0  # probability that a channel is silent
+    splice: Share = 0.0  # probability that a crop goes on as a piece of another recording
 
 
 class ModelConfig(Section):
@@ -271,6 +272,7 @@ class InferenceConfig(Section):
     max_segments: Count = 200
     refine: Literal["none", "snap", "newton", "fuse"] = "fuse"
     max_move: Share = 0.3
+    certainty: NotNegative = 0.0  # scores count by the overlap that predicted variances let expect, to this power
     max_length: Count = 2304  # longer sequences are cut into overlapping windows
     video_scores: Path | None = None  # a classifier's scores per recording, for a class-agnostic model
 

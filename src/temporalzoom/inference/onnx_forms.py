@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from temporalzoom.inference.onnx_network import RAW_NAMES
 from temporalzoom.models.attention import MIN_BLOCK, SelfAttention
 from temporalzoom.models.deep import Look, ZoomLayer
-from temporalzoom.models.depth import LOCAL_WINDOW, LocalConvolutions, Uncertainty, dead_zone
+from temporalzoom.models.depth import LOCAL_WINDOW, LocalConvolution, Uncertainty, dead_zone
 from temporalzoom.models.inputs import Projection
 from temporalzoom.models.layers import GLOBAL_REACH, TransformerLayer
 from temporalzoom.models.level_heads import Reading
@@ -176,8 +176,8 @@ class ZoomForm(nn.Module):
             change = gradient_magnitude(model.projection.standardized(features[0]), positions)
             log_variance = uncertainty(model.uncertainty, tokens[0], change, positions)[None]
         if model.depth is not None:
-            sigma = log_variance.exp().log1p().unsqueeze(-1)
-            logits = model.depth(torch.cat((tokens, sigma, claims(shallow)), -1)).squeeze(-1)
+            heard = torch.cat((log_variance.unsqueeze(-1), claims(shallow)), -1)
+            logits = model.depth(tokens, heard, everywhere(tokens[0]))
             tau = self._tau(logits)
             if model.hysteresis == "hold":
                 tau = hold(tau[0], model.band)[None]
@@ -287,7 +287,7 @@ def look(module: Look, tokens: Tensor, around: Near) -> Tensor:
 def uncertainty(module: Uncertainty, tokens: Tensor, gradient: Tensor, positions: Tensor) -> Tensor:
     """tokens: (T, D), gradient: (T,) -> (T,)."""
     narrow = module.narrow(tokens)
-    if isinstance(module.context, LocalConvolutions):
+    if isinstance(module.context, LocalConvolution):
         context = module.context(narrow[None], everywhere(narrow))[0]
     else:
         context = encode(module.context.layers, narrow, band(positions, LOCAL_WINDOW, True))  # type: ignore[arg-type]

@@ -15,10 +15,18 @@ def beside(tokens: Tensor) -> Tensor | None:
 
     None where that would be too large.
     """
-    if 3 * tokens.numel() > LARGEST:
-        return None
-    padded = F.pad(tokens, (0, 0, 1, 1))
-    return torch.cat((padded[:, :-2], tokens, padded[:, 2:]), -1)
+    return None if 3 * tokens.numel() > LARGEST else side_by_side(tokens, 1)
+
+
+def side_by_side(tokens: Tensor, reach: int) -> Tensor:
+    """Every token between its `reach` neighbours on either side, zero beyond the ends.
+
+    (B, T, D) -> (B, T, (2 reach + 1) D).
+    """
+    padded = F.pad(tokens, (0, 0, reach, reach))
+    # Counted from the end: an exporter would take a length for a constant.
+    shifted = [padded[:, first : (first - 2 * reach) or None] for first in range(2 * reach + 1)]
+    return torch.cat(shifted, -1)
 
 
 class TokenConvolution(nn.Conv1d):

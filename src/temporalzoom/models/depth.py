@@ -9,13 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from temporalzoom.models.convolution import TokenConvolution
+from temporalzoom.models.convolution import side_by_side
 from temporalzoom.models.layers import Encoder, TokenLayout
 
 LocalContext = Literal["convolution", "attention"]
 
 LOCAL_WINDOW = 3
 LOCAL_DEPTH = 3
+# Gates are so narrow that ReLUs which fall silent would be missed; GELU takes several times as long.
+LEAK = 0.1
 
 
 def gradient_magnitude(features: Tensor, mask: Tensor) -> Tensor:
@@ -31,36 +33,79 @@ def gradient_magnitude(features: Tensor, mask: Tensor) -> Tensor:
     return size / mean.clamp(min=1e-6)
 
 
+class RunningStandard(nn.Module):
+    """Channels to zero mean and unit variance, as they were lately in training. (B, T, C) -> (B, T, C).
+
+    For inputs whose size nobody knows beforehand, and which change while the network learns.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(channels))
+        self.register_buffer("square", torch.ones(channels))
+        self.register_buffer("batches", torch.zeros((), dtype=torch.long))
+
+    def forward(self, values: Tensor, mask: Tensor) -> Tensor:
+        """mask: (B, T)."""
+        if self.training:
+            valid = values.detach()[mask].float()
+            share = 0.1 if int(self.batches) else 1.0
+            self.mean.lerp_(valid.mean(0), share)
+            self.square.lerp_(valid.square().mean(0), share)
+            self.batches += 1
+        return (values - self.mean) * (self.square - self.mean.square()).clamp(min=1e-4).rsqrt()
+
+    mean: Tensor
+    square: Tensor
+    batches: Tensor
+
+
 def gate(inputs: int, hidden: int, bias: float) -> nn.Sequential:
     """A small MLP with one output that starts at `bias`."""
     last = nn.Linear(hidden, 1)
     nn.init.normal_(last.weight, std=0.01)
     nn.init.constant_(last.bias, bias)
-    return nn.Sequential(nn.Linear(inputs, hidden), nn.GELU(), last)
+    return nn.Sequential(nn.Linear(inputs, hidden), nn.LeakyReLU(LEAK), last)
 
 
-class LocalConvolutions(nn.Module):
-    """Residual convolutions of size 3. Tokens (B, T, D), mask (B, T) -> (B, T, D)."""
+class DepthPredictor(nn.Module):
+    """What depth is expected to gain at each position, (B, T): in prices, where it is taught the value of depth.
 
-    def __init__(self, width: int, depth: int) -> None:
+    It sees tokens (B, T, D) and hears `heard` (B, T, K): how uncertain a position is, and what the shallow path claims.
+    """
+
+    def __init__(self, width: int, heard: int, hidden: int) -> None:
         super().__init__()
-        self.convolutions = nn.ModuleList(TokenConvolution(width, width) for _ in range(depth))
+        self.standard = RunningStandard(heard)
+        self.gate = gate(width + heard, hidden, bias=0.0)
+
+    def forward(self, tokens: Tensor, heard: Tensor, mask: Tensor) -> Tensor:
+        return self.gate(torch.cat((tokens, self.standard(heard, mask)), -1)).squeeze(-1)
+
+
+class LocalConvolution(nn.Module):
+    """One convolution over all positions that local context sees. (B, T, D), mask (B, T) -> (B, T, D).
+
+    One wide one: at the length of a recording, several small operations cost more than what they compute.
+    """
+
+    def __init__(self, width: int, reach: int) -> None:
+        super().__init__()
+        self.reach = reach
+        self.mix = nn.Linear((2 * reach + 1) * width, width)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        valid = mask.unsqueeze(-1)
-        for convolution in self.convolutions:
-            tokens = tokens * valid
-            tokens = tokens + F.gelu(convolution(tokens))
-        return tokens
+        tokens = F.leaky_relu(tokens, LEAK) * mask.unsqueeze(-1)
+        return F.leaky_relu(self.mix(side_by_side(tokens, self.reach)), LEAK)
 
 
 class Uncertainty(nn.Module):
     """`log sigma^2_t = MLP([local context; g_t; shallow token])`, (B, T).
 
-    The local context is narrow, three layers deep, and one pass over the sequence. The paper has a transformer on the
-    +-3 positions around each: one window per position would cost more than the deep path that it is meant to spare.
-    `convolution`: three of size 3 see just these positions; `attention`: three layers of banded attention, +-3
-    positions each, which costs more.
+    The local context is narrow and one pass over the sequence. The paper has a transformer of three layers on the +-3
+    positions around each: one window per position would cost more than the deep path that it is meant to spare.
+    `convolution`: one of size 7 sees just these positions; `attention`: three layers of banded attention, +-3 positions
+    each, which costs more.
     """
 
     def __init__(self, width: int, narrow: int, context: LocalContext = "convolution", limit: float = 8.0) -> None:
@@ -70,13 +115,13 @@ class Uncertainty(nn.Module):
         if context == "attention":
             self.context: nn.Module = Encoder(narrow, 1, LOCAL_DEPTH, LOCAL_WINDOW, expansion=1, mix=False)
         else:
-            self.context = LocalConvolutions(narrow, LOCAL_DEPTH)
+            self.context = LocalConvolution(narrow, LOCAL_WINDOW)
         self.head = gate(narrow + 1 + width, narrow, bias=2.0)
 
     def forward(self, tokens: Tensor, gradient: Tensor, mask: Tensor) -> Tensor:
         """tokens: (B, T, D), gradient: (B, T), mask: (B, T) -> (B, T)."""
         narrow = self.narrow(tokens)
-        if isinstance(self.context, LocalConvolutions):
+        if isinstance(self.context, LocalConvolution):
             context = self.context(narrow, mask)
         else:
             context = self.context(narrow, TokenLayout.build(mask, LOCAL_WINDOW))
@@ -112,11 +157,16 @@ def straight_through(value: Tensor, gradient: Tensor) -> Tensor:
 
 def near_crossings(distances: Tensor, reach: int) -> Tensor:
     """Positions within `reach` of a rising zero crossing of any field. distances: (B, T, K) -> (B, T) boolean."""
-    rising = (distances[:, :-1] < 0) & (distances[:, 1:] >= 0)
-    crossing = F.pad(rising.any(-1), (0, 1)) | F.pad(rising.any(-1), (1, 0))
+    rising = ((distances[:, :-1] < 0) & (distances[:, 1:] >= 0)).any(-1)
+    crossing = F.pad(rising, (0, 1)) | F.pad(rising, (1, 0))
     if reach == 0:
         return crossing
     return F.max_pool1d(crossing.float().unsqueeze(1), 2 * reach + 1, 1, reach).squeeze(1) > 0
+
+
+def crossing_weight(distances: Tensor) -> Tensor:
+    """How much a distance has to do with where its field crosses zero: 1 up to one position away, 0 from two on."""
+    return (2.0 - distances.abs()).clamp(0.0, 1.0)
 
 
 def keep_highest(scores: Tensor, mask: Tensor, share: float) -> Tensor:

@@ -17,8 +17,10 @@ from torch.utils.checkpoint import checkpoint
 
 from temporalzoom.models.deep import Surroundings, Zoom, ZoomLayer
 from temporalzoom.models.depth import (
+    DepthPredictor,
     LocalContext,
     Uncertainty,
+    crossing_weight,
     dead_zone,
     gate,
     gradient_magnitude,
@@ -40,8 +42,8 @@ Context = Surroundings | TokenLayout
 
 # How quickly tau rises around its threshold.
 SHARPNESS = 6.0
-# What the depth predictor hears from the shallow heads, and what brings it to about the size of the other inputs.
-CLAIMS, SCALE = 4, 2.0
+# How much the depth predictor hears from the shallow heads.
+CLAIMS = 4
 
 
 class TemporalZoom(nn.Module):
@@ -119,7 +121,7 @@ class TemporalZoom(nn.Module):
         options = LevelOptions(levels, finest, distances_on_all_levels)
         self.heads = build_heads(head, width, classes, distance_channels, options, zooms=True)
         self.uncertainty = Uncertainty(width, narrow, context) if uncertainty else None
-        self.depth = gate(width + 1 + CLAIMS, 2 * narrow, bias=0.0) if depth else None
+        self.depth = DepthPredictor(width, 1 + CLAIMS, 2 * narrow) if depth else None
         self.importance = gate(width, narrow, bias=2.0) if pruning else None
         self.register_buffer("threshold", torch.zeros(()))
         self.register_buffer("batches", torch.zeros((), dtype=torch.long))
@@ -150,8 +152,8 @@ class TemporalZoom(nn.Module):
             log_variance = self.uncertainty(tokens, change, mask)
         logits, tau = unknown, torch.ones_like(unknown)
         if self.depth is not None:
-            sigma = log_variance.detach().exp().log1p().unsqueeze(-1)
-            logits = self.depth(torch.cat((seen, sigma, claims(shallow).detach()), -1)).squeeze(-1)
+            heard = torch.cat((log_variance.unsqueeze(-1), claims(shallow)), -1).detach()
+            logits = self.depth(seen, heard, mask)
             tau = self._steady(self._tau(logits, mask))
             if self.supervision == "value":  # to the detection loss depth is free: it would ask for it everywhere
                 tau = tau.detach()
@@ -285,13 +287,13 @@ def claims(shallow: Outputs) -> Tensor:
     Segments come from positions that claim an instance, their ends from positions that claim a boundary: there depth
     matters most, and the depth predictor need not learn to see it in the tokens.
     """
-    nearest = variance = torch.zeros_like(shallow.logits[..., 0])
+    crossing = unsure = torch.zeros_like(shallow.logits[..., 0])
     if shallow.distances is not None and shallow.distance_log_variance is not None:
-        nearest = torch.exp(-shallow.distances.abs().amin(-1))
-        variance = shallow.distance_log_variance.mean(-1)
+        beside = crossing_weight(shallow.distances)
+        crossing, unsure = beside.amax(-1), (beside * shallow.distance_log_variance).amax(-1)
     assert shallow.offset_log_variance is not None
     surest = shallow.logits.amax(-1)
-    return torch.stack((surest, shallow.offset_log_variance.mean(-1), nearest, variance), -1) / SCALE
+    return torch.stack((surest, shallow.offset_log_variance.mean(-1), crossing, unsure), -1)
 
 
 @register("tzn")

@@ -16,7 +16,7 @@ from torch import Tensor
 from temporalzoom.bdr import distance_targets, distance_weights
 from temporalzoom.config import BDRConfig
 from temporalzoom.datasets.samples import Sample, Split
-from temporalzoom.training.crops import Augmentation, Crop, plain_crop
+from temporalzoom.training.crops import Augmentation, Crop, plain_crop, spliced
 from temporalzoom.training.network import near_boundaries
 
 # An instance of which less than this share is inside the crop is not asked for: what is left of it may be anything.
@@ -159,7 +159,19 @@ def training_batch(
     crops = []
     for sample in samples_of_step(split, seed, step, batch_size):
         if augmentation is not None:
-            crops.append(augmentation.crop(sample, length, random))
+            crops.append(_varied_crop(augmentation, split, sample, length, random))
         else:
             crops.append(plain_crop(sample, int(random.integers(max(len(sample) - length, 0) + 1)), length))
     return collate(crops, split.classes, bdr, reach, scales)
+
+
+def _varied_crop(
+    augmentation: Augmentation, split: Split, sample: Sample, length: int, random: np.random.Generator
+) -> Crop:
+    """A random crop of a sample, varied; with `augment.splice`, at times the rest of it is one of another sample."""
+    splice = augmentation.options.splice
+    if not splice or random.random() >= splice or length < 2:
+        return augmentation.crop(sample, length, random)
+    first = augmentation.crop(sample, int(random.integers(1, length)), random)
+    other = split.samples[int(random.integers(len(split.samples)))]
+    return spliced(first, augmentation.crop(other, length - len(first.features), random))

@@ -55,6 +55,32 @@ def crop_at(sample: Sample, first: int, features: Floats) -> Crop:
     )
 
 
+def spliced(first: Crop, second: Crop) -> Crop:
+    """One crop after the other, cut in the middle between two positions.
+
+    What happens at the cut ends there, or begins there; the same on both sides goes on. What is left of an instance in
+    less than a position is none.
+    """
+    cut = len(first.features) - 0.5
+    starts = np.concatenate([first.starts, np.maximum(second.starts + cut + 0.5, cut)])
+    ends = np.concatenate([np.minimum(first.ends, cut), second.ends + cut + 0.5])
+    labels = np.concatenate([first.labels, second.labels])
+    seen = ends - starts >= 1
+    starts, ends, labels = starts[seen], ends[seen], labels[seen]
+    goes_on = np.ones(len(starts), bool)
+    for later in np.flatnonzero(starts == cut):
+        for earlier in np.flatnonzero((ends == cut) & (labels == labels[later]))[:1]:
+            ends[earlier], goes_on[later] = ends[later], False
+    return Crop(
+        np.concatenate([first.features, second.features]),
+        starts[goes_on],
+        ends[goes_on],
+        labels[goes_on],
+        first.low,
+        second.high + cut + 0.5,
+    )
+
+
 class Augmentation:
     """Random variations of crops.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from temporalzoom.config import TZNConfig
@@ -15,6 +14,9 @@ from temporalzoom.training.losses import gaussian_nll
 
 # The paper's linear penalty, from the first step on, drives tau to zero before the deep path has learned anything.
 PENALTY_WARMUP = 0.3
+# Values of depth, in prices; and what brings their squared errors to about the size of the other terms.
+GAIN_LIMITS = (-3.0, 6.0)
+VALUE_SCALE = 0.2
 
 
 def depth_terms(
@@ -47,26 +49,27 @@ def depth_terms(
 
 
 def value_targets(gain: Tensor, tried: Tensor, mask: Tensor, share: float) -> Tensor:
-    """What tau should be: near 1 where depth gains more than the price, near 0 where less. (B, T) each.
+    """What the depth predictor should say: how many times its price depth gains. (B, T) each.
 
     gain: the shallow path's loss minus the deep path's, zero where depth was not tried. The price is what the `share`
-    most profitable positions gain at least, and well above the gain of the many positions where depth changes nothing.
+    most profitable positions gain at least, and no less than what depth changes on average. Linear in the gain, so that
+    what is learned is its mean: the positions with the highest means are those that a budget is best spent on. Only
+    what lies far outside is cut off, lest single positions shake the predictor.
     """
     sizes = gain[tried].abs()
-    scale = (sizes.mean() if len(sizes) else gain.new_tensor(1.0)).clamp(min=1e-6)
-    price = torch.maximum(torch.quantile(gain[mask], 1 - share), scale)
-    return torch.sigmoid(3.0 * (gain - price) / scale)
+    usual = (sizes.mean() if len(sizes) else gain.new_tensor(1.0)).clamp(min=1e-6)
+    price = torch.maximum(torch.quantile(gain[mask], 1 - share), usual)
+    return (gain / price).clamp(*GAIN_LIMITS)
 
 
 def value_loss(depth: Depth, gain: Tensor, mask: Tensor, options: TZNConfig) -> Tensor:
-    """Cross-entropy between the depth predictor and the value of depth, where depth was tried.
+    """Squared error between the depth predictor and the value of depth, where depth was tried.
 
     Positions that came in by lot stand for all those that did not.
     """
     target = value_targets(gain, depth.tried, mask, options.share)
     weight = torch.where(depth.active, 1.0, 1.0 / max(options.explore, 1e-3)) * depth.tried
-    loss = F.binary_cross_entropy_with_logits(depth.logits, target, reduction="none")
-    return (loss * weight).sum() / weight.sum().clamp(min=1.0)
+    return (VALUE_SCALE * (depth.logits - target).square() * weight).sum() / weight.sum().clamp(min=1.0)
 
 
 def _uncertainty(outputs: Outputs, depth: Depth, batch: Batch) -> Tensor:

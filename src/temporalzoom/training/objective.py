@@ -11,15 +11,15 @@ from torch import Tensor
 from temporalzoom.bdr import distance_loss, distance_nll
 from temporalzoom.config import BDRConfig, Config, TrainingConfig
 from temporalzoom.models import Outputs
+from temporalzoom.models.depth import crossing_weight
 from temporalzoom.training.assignment import assign_center, assign_hungarian, assign_points
 from temporalzoom.training.batches import Batch
 from temporalzoom.training.bmn_objective import bmn_terms
 from temporalzoom.training.depth_objective import depth_terms
 from temporalzoom.training.losses import focal_loss, gaussian_nll, interval_diou, interval_giou
 
-# Positions this close to a boundary decide where the distance field crosses zero.
-CROSSING = 1.0
-LOST = 1.5
+# Positions: by how much a crossing is off that is farther away makes no difference, it belongs to no boundary.
+LOST = 3.0
 
 
 def objective(
@@ -46,9 +46,10 @@ def objective(
 
     terms = path_terms(outputs)
     if outputs.depth is not None:
+        crossings = read_crossings(outputs.depth.shallow, batch)
 
         def path_map(path: Outputs) -> Tensor:
-            return position_loss(path, matches[:, : path.logits.shape[1]], batch, config)
+            return position_loss(path, matches[:, : path.logits.shape[1]], batch, config, crossings)
 
         terms |= depth_terms(outputs, batch, config.tzn, path_terms, path_map, progress)
     return terms
@@ -160,20 +161,31 @@ def multiscale_distance_loss(level_distances: Tensor, batch: Batch, bdr: BDRConf
     return total
 
 
-def position_loss(outputs: Outputs, matches: Tensor, batch: Batch, config: Config) -> Tensor:
+def read_crossings(shallow: Outputs | None, batch: Batch) -> Tensor | None:
+    """How much a distance counts for where the ends of segments move to, (B, T, K) from 0 to 1; None without BDR.
+
+    It does beside a boundary, and wherever the shallow path takes one to be: the more it errs there, the more depth can
+    repair. What counts is then known to the depth predictor, which knows what the shallow path says.
+    """
+    if shallow is None or shallow.distances is None or batch.distances is None:
+        return None
+    return torch.maximum(crossing_weight(batch.distances), crossing_weight(shallow.distances.detach()))
+
+
+def position_loss(
+    outputs: Outputs, matches: Tensor, batch: Batch, config: Config, crossings: Tensor | None = None
+) -> Tensor:
     """How much the detections suffer from what a path says at each position, (B, T).
 
     That is not the training loss. Classes and boxes count where they become segments. A distance counts where its field
-    crosses zero, next to a boundary, because there it moves the end of a segment; the same error farther away moves
-    nothing.
+    is read, at `crossings`, because there it moves the end of a segment; the same error farther away moves nothing.
     """
     maps = detection_maps(outputs, matches, batch, config.training)
     total = maps["class"].clone()
     total[matches >= 0] += sum(maps[name] for name in ("l1", "giou", "diou") if name in maps)
-    if config.bdr.enabled:
+    if crossings is not None:
         assert outputs.distances is not None and batch.distances is not None
-        # Beyond a position or two a boundary is lost: by how much makes no difference.
-        error = (outputs.distances - batch.distances).abs().clamp(max=LOST) * (batch.distances.abs() <= CROSSING)
+        error = (outputs.distances - batch.distances).abs().clamp(max=LOST) * crossings
         total = total + config.tzn.boundary_value * error.sum(-1) * batch.mask
     return total
 
