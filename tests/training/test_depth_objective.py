@@ -50,16 +50,18 @@ def test_the_predictor_that_knows_the_mean_gain_loses_least():
     assert known[1] > known[0]
 
 
-def test_distances_count_beside_boundaries_and_where_the_shallow_path_takes_one_to_be(tiny_config, tiny_split):
+def test_distances_count_beside_boundaries_and_where_the_shallow_path_takes_them_to_be(tiny_config, tiny_split):
     config = tzn_config(tiny_config)
     batch = training_batch(tiny_split, 0, 0, 2, 80, config.bdr)
     exact = Outputs(torch.zeros(2, 80, 2), torch.ones(2, 80, 2), distances=batch.distances.clone())
     weights = read_crossings(exact, batch)
     assert ((weights == 1) == (batch.distances.abs() <= 1)).all()
     assert ((weights == 0) == (batch.distances.abs() >= 2)).all()
+    nearby = ((batch.distances.abs() > 2) & (batch.distances.abs() < 3)).nonzero()[0]
     far = (batch.distances.abs() > 3).nonzero()[0]
-    exact.distances[tuple(far)] = 0.5
-    assert read_crossings(exact, batch)[tuple(far)] == 1
+    exact.distances[tuple(nearby)] = exact.distances[tuple(far)] = 0.5
+    weights = read_crossings(exact, batch)
+    assert weights[tuple(nearby)] == 1 and weights[tuple(far)] == 0
     assert read_crossings(Outputs(torch.zeros(2, 80, 2), torch.ones(2, 80, 2)), batch) is None
 
 

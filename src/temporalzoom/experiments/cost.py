@@ -278,13 +278,14 @@ def _overhead(system: System, sample: Sample, repeats: int) -> Overhead:
     options = system.config.model
     features = sample.features[: system.config.inference.max_length]
     layer = TransformerLayer(options.width, options.heads, options.window).eval()
-    tokens = torch.randn(1, len(features), options.width)
-    layout = TokenLayout.build(torch.ones(1, len(features), dtype=torch.bool), options.window)
+    tokens, batch = torch.randn(1, len(features), options.width), torch.from_numpy(features.copy())[None]
+    mask = torch.ones(1, len(features), dtype=torch.bool)
+    layout = TokenLayout.build(mask, options.window)
 
+    @torch.inference_mode()
     def run() -> None:
-        run_network(system.model, features, len(features))
-        with torch.inference_mode():
-            layer(tokens, layout)
+        system.model(batch, mask)
+        layer(tokens, layout)
 
     # The parts of the network and the layer under one roof, so that each round times both.
     roof = nn.Module()

@@ -71,7 +71,14 @@ RECIPES: dict[str, tuple[str, ...]] = {
     "zoombench": (*ZOOMBENCH, "data.zoombench.seed=1"),
     "sbhar": (*_SBHAR, "data.window=50", "tzn.share=0.15"),
     # The same windows, read as samples by convolutions; levels for transitions of 3 s beside activities of 20.
-    "sbhar-stem": (*_SBHAR, "data.window=50", "model.stem=[5,5]", *_LEVELS, "inference.voting=null"),
+    "sbhar-stem": (
+        *_SBHAR,
+        "data.window=50",
+        "model.stem=[5,5]",
+        *_LEVELS,
+        "inference.voting=null",
+        "inference.certainty=4",
+    ),
     "tug": (
         "data.source=tug",
         "data.root={root}",
@@ -81,6 +88,7 @@ RECIPES: dict[str, tuple[str, ...]] = {
         "augment.rotate=15",
         "augment.drop=0.1",
         "tzn.share=0.15",
+        "inference.certainty=4",
         "training.steps=600",
         "training.batch_size=12",
         "training.length=96",
@@ -108,7 +116,6 @@ RECIPES: dict[str, tuple[str, ...]] = {
 ZOOMS: dict[str, tuple[str, ...]] = {
     "sbhar": ("tzn.context=attention",),
     "sbhar-stem": ("tzn.shallow_layers=0", "tzn.deep_layers=4"),
-    "tug": ("tzn.context=attention",),
     "rats": ("tzn.context=attention",),
 }
 # What the pyramid detectors of the field were published with, beside the data set's own recipe.

@@ -176,7 +176,7 @@ class ZoomForm(nn.Module):
             change = gradient_magnitude(model.projection.standardized(features[0]), positions)
             log_variance = uncertainty(model.uncertainty, tokens[0], change, positions)[None]
         if model.depth is not None:
-            heard = torch.cat((log_variance.unsqueeze(-1), claims(shallow)), -1)
+            heard = torch.stack((log_variance, *claims(shallow)), -1)
             logits = model.depth(tokens, heard, everywhere(tokens[0]))
             tau = self._tau(logits)
             if model.hysteresis == "hold":

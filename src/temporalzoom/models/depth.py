@@ -25,10 +25,11 @@ def gradient_magnitude(features: Tensor, mask: Tensor) -> Tensor:
 
     In units of its own mean, so that it means the same for features of any scale.
     """
+    if mask.shape[1] < 3:
+        return torch.zeros_like(mask, dtype=features.dtype)
     # Reflected at an edge, both neighbours are the same position: the difference is zero there.
-    inner = F.pad(mask[:, :-2] & mask[:, 2:], (1, 1)) if mask.shape[1] > 2 else torch.zeros_like(mask)
     size = torch.linalg.vector_norm(features[:, 2:] - features[:, :-2], dim=-1)
-    size = F.pad(size, (1, 1))[:, : mask.shape[1]] * inner
+    size = F.pad(size * (mask[:, :-2] & mask[:, 2:]), (1, 1))
     mean = size.sum(1, keepdim=True) / mask.sum(1, keepdim=True).clamp(min=1)
     return size / mean.clamp(min=1e-6)
 
@@ -158,10 +159,9 @@ def straight_through(value: Tensor, gradient: Tensor) -> Tensor:
 def near_crossings(distances: Tensor, reach: int) -> Tensor:
     """Positions within `reach` of a rising zero crossing of any field. distances: (B, T, K) -> (B, T) boolean."""
     rising = ((distances[:, :-1] < 0) & (distances[:, 1:] >= 0)).any(-1)
-    crossing = F.pad(rising, (0, 1)) | F.pad(rising, (1, 0))
-    if reach == 0:
-        return crossing
-    return F.max_pool1d(crossing.float().unsqueeze(1), 2 * reach + 1, 1, reach).squeeze(1) > 0
+    # A crossing lies between two positions: both of them, and `reach` more to either side.
+    marks = F.pad(rising.float(), (reach + 1, reach + 1)).unsqueeze(1)
+    return F.max_pool1d(marks, 2 * reach + 2, 1).squeeze(1) > 0
 
 
 def crossing_weight(distances: Tensor) -> Tensor:

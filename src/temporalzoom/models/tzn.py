@@ -152,7 +152,7 @@ class TemporalZoom(nn.Module):
             log_variance = self.uncertainty(tokens, change, mask)
         logits, tau = unknown, torch.ones_like(unknown)
         if self.depth is not None:
-            heard = torch.cat((log_variance.unsqueeze(-1), claims(shallow)), -1).detach()
+            heard = torch.stack((log_variance, *claims(shallow)), -1).detach()
             logits = self.depth(seen, heard, mask)
             tau = self._steady(self._tau(logits, mask))
             if self.supervision == "value":  # to the detection loss depth is free: it would ask for it everywhere
@@ -281,8 +281,8 @@ class TemporalZoom(nn.Module):
     batches: Tensor
 
 
-def claims(shallow: Outputs) -> Tensor:
-    """What the shallow path claims at each position, (B, T, CLAIMS): an instance, its box, a boundary; and how surely.
+def claims(shallow: Outputs) -> tuple[Tensor, ...]:
+    """What the shallow path claims at each position, CLAIMS times (B, T): an instance, a boundary; and how surely.
 
     Segments come from positions that claim an instance, their ends from positions that claim a boundary: there depth
     matters most, and the depth predictor need not learn to see it in the tokens.
@@ -293,7 +293,7 @@ def claims(shallow: Outputs) -> Tensor:
         crossing, unsure = beside.amax(-1), (beside * shallow.distance_log_variance).amax(-1)
     assert shallow.offset_log_variance is not None
     surest = shallow.logits.amax(-1)
-    return torch.stack((surest, shallow.offset_log_variance.mean(-1), crossing, unsure), -1)
+    return surest, shallow.offset_log_variance.mean(-1), crossing, unsure
 
 
 @register("tzn")

@@ -18,8 +18,10 @@ from temporalzoom.training.bmn_objective import bmn_terms
 from temporalzoom.training.depth_objective import depth_terms
 from temporalzoom.training.losses import focal_loss, gaussian_nll, interval_diou, interval_giou
 
-# Positions: by how much a crossing is off that is farther away makes no difference, it belongs to no boundary.
-LOST = 3.0
+# In positions. Beyond so many a boundary is lost: by how much makes no difference.
+LOST = 1.5
+# A crossing of the shallow field belongs to a boundary that is nearer than this.
+BELONGS = 3.0
 
 
 def objective(
@@ -164,12 +166,13 @@ def multiscale_distance_loss(level_distances: Tensor, batch: Batch, bdr: BDRConf
 def read_crossings(shallow: Outputs | None, batch: Batch) -> Tensor | None:
     """How much a distance counts for where the ends of segments move to, (B, T, K) from 0 to 1; None without BDR.
 
-    It does beside a boundary, and wherever the shallow path takes one to be: the more it errs there, the more depth can
-    repair. What counts is then known to the depth predictor, which knows what the shallow path says.
+    It does beside a boundary, and where the shallow path takes that boundary to be: there depth can move it to its
+    place. Where the shallow path sees one and there is none, no segment ends: depth would repair what nobody reads.
     """
     if shallow is None or shallow.distances is None or batch.distances is None:
         return None
-    return torch.maximum(crossing_weight(batch.distances), crossing_weight(shallow.distances.detach()))
+    taken = crossing_weight(shallow.distances.detach()) * (batch.distances.abs() < BELONGS)
+    return torch.maximum(crossing_weight(batch.distances), taken)
 
 
 def position_loss(
