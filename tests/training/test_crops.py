@@ -397,6 +397,11 @@ def test_of_an_instance_that_a_cut_leaves_nearly_nothing_of_nothing_is_left():
     assert told(joined) == []
 
 
+def test_a_cut_leaves_short_instances_beside_it_alone():
+    joined = spliced(piece(10, (3, 3.4, "walk")), piece(6, (2, 2.5, "walk")))
+    assert told(joined) == [(3, 3.4, "walk"), (12, 12.5, "walk")]
+
+
 def test_a_spliced_crop_is_as_long_and_its_edges_are_those_of_its_pieces():
     first, second = piece(10), piece(6)
     first.low, second.high = 0.0, 5.0

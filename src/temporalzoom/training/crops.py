@@ -58,14 +58,17 @@ def crop_at(sample: Sample, first: int, features: Floats) -> Crop:
 def spliced(first: Crop, second: Crop) -> Crop:
     """One crop after the other, cut in the middle between two positions.
 
-    What happens at the cut ends there, or begins there; the same on both sides goes on. What is left of an instance in
-    less than a position is none.
+    What happens at the cut ends there, or begins there; the same on both sides goes on. An instance of which the cut
+    leaves less than a position is gone.
     """
-    cut = len(first.features) - 0.5
-    starts = np.concatenate([first.starts, np.maximum(second.starts + cut + 0.5, cut)])
-    ends = np.concatenate([np.minimum(first.ends, cut), second.ends + cut + 0.5])
+    length = len(first.features)
+    cut = length - 0.5
+    whole_starts = np.concatenate([first.starts, second.starts + length])
+    whole_ends = np.concatenate([first.ends, second.ends + length])
+    starts = np.concatenate([first.starts, np.maximum(second.starts + length, cut)])
+    ends = np.concatenate([np.minimum(first.ends, cut), second.ends + length])
     labels = np.concatenate([first.labels, second.labels])
-    seen = ends - starts >= 1
+    seen = ((starts == whole_starts) & (ends == whole_ends)) | (ends - starts >= 1)
     starts, ends, labels = starts[seen], ends[seen], labels[seen]
     goes_on = np.ones(len(starts), bool)
     for later in np.flatnonzero(starts == cut):
@@ -77,7 +80,7 @@ def spliced(first: Crop, second: Crop) -> Crop:
         ends[goes_on],
         labels[goes_on],
         first.low,
-        second.high + cut + 0.5,
+        second.high + length,
     )
 
 
