@@ -94,6 +94,23 @@ def test_from_files_to_scores_to_segments(run, bench, tmp_path, tzoom):
     assert code == 0 and "mAP" in out and "Boundary error" in out
 
 
+def test_settings_of_inference_can_be_tried_on_a_trained_model(run, bench, tmp_path, tzoom):
+    def found(*overrides: str) -> list:
+        path = tmp_path / "found.json"
+        code, _, _ = tzoom("eval", "inference.min_score=0", *overrides, "--model", run, "--out", path)
+        assert code == 0
+        return [s["score"] for v in json.loads(path.read_text())["results"].values() for s in v]
+
+    plain = found()
+    assert found("inference.max_segments=2", "inference.certainty=0") != plain
+    assert max(found("inference.certainty=1")) < max(plain)
+    assert found() == plain  # nothing is stored
+    assert_one_line_error(tzoom("eval", "--model", run, "model.width=8"), "model.width=8", "inference")
+    assert_one_line_error(tzoom("eval", "--model", run, "inference.sertainty=1"), "inference.certainty")
+    both = ("--predictions", tmp_path / "found.json", "--truth", bench / "annotations.json")
+    assert_one_line_error(tzoom("eval", *both, "inference.certainty=1"), "inference.certainty=1", "--model")
+
+
 @pytest.mark.parametrize("suffix", [".json", ".csv", ".vtt"])
 def test_localize_writes_each_format(run, bench, tmp_path, tzoom, suffix):
     features, target = bench / "features" / "test_0000.npy", tmp_path / f"found{suffix}"

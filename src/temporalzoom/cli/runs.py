@@ -64,10 +64,13 @@ def train(
 
 @app.command(
     "eval",
-    epilog="Examples: tzoom eval --model runs/first   |   "
+    epilog="Examples: tzoom eval --model runs/first   |   tzoom eval --model runs/first inference.refine=none   |   "
     "tzoom eval --predictions P.json --truth T.json --protocol th14 --tiou 0.3,0.5 --json",
 )
 def evaluate(
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="With --model: other settings of inference, inference.key=value")
+    ] = None,
     model: Annotated[Path | None, typer.Option(help="Run or checkpoint folder to score on its test subset")] = None,
     predictions: Annotated[Path | None, typer.Option(help="Prediction file of any detector (JSON)")] = None,
     truth: Annotated[Path | None, typer.Option(help="Annotation file for --predictions (JSON)")] = None,
@@ -97,13 +100,24 @@ def evaluate(
             raise InputError("--predictions needs --truth, the annotation file to score against")
         if out is not None:
             raise InputError("--out writes the predictions of a --model; --predictions are written already")
+        if overrides:
+            raise InputError(
+                f"override {overrides[0]!r}: changes how a --model finds segments; --predictions are found"
+            )
         score = score_file(predictions, truth, thresholds or DEFAULT_THRESHOLDS, protocol, subset)
     else:
         assert model is not None
         if truth is not None or subset is not None:
             raise InputError("--truth and --subset go with --predictions; a --model is scored on its own test subset")
         score = score_model(
-            model, thresholds, protocol, budget=budget, allow_missing=allow_missing, out=out, console=notes
+            model,
+            thresholds,
+            protocol,
+            overrides=overrides or (),
+            budget=budget,
+            allow_missing=allow_missing,
+            out=out,
+            console=notes,
         )
     report_skipped(score.skipped)
     oracle = model is not None and is_oracle(model)

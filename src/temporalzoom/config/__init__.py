@@ -1,6 +1,6 @@
 """The configuration: a typed tree, YAML in, `key=value` overrides, errors that name the key and what is near it."""
 
-from temporalzoom.config.loading import dump_config, load_config, parse_config
+from temporalzoom.config.loading import change_inference, dump_config, load_config, parse_config
 from temporalzoom.config.sections import (
     AugmentConfig,
     BDRConfig,
@@ -27,6 +27,7 @@ __all__ = [
     "TZNConfig",
     "TrainingConfig",
     "ZoomBenchConfig",
+    "change_inference",
     "config_fields",
     "dump_config",
     "first_difference",

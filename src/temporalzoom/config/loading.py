@@ -11,7 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from temporalzoom.config.complaints import explain, keys_below, nearest, shown
-from temporalzoom.config.sections import Config, config_fields, inner_section
+from temporalzoom.config.sections import Config, InferenceConfig, config_fields, inner_section
 from temporalzoom.errors import InputError
 
 
@@ -31,6 +31,17 @@ def load_config(path: str | Path | None = None, overrides: Iterable[str] = ()) -
         _apply_override(tree, override)
     _anchor_paths(tree, Path())
     return parse_config(tree, source="override") if overrides else config
+
+
+def change_inference(options: InferenceConfig, overrides: Iterable[str]) -> InferenceConfig:
+    """The settings of inference with `inference.key=value` overrides; those of a trained model that may be changed."""
+    tree: dict[str, Any] = {"inference": options.model_dump(mode="json")}
+    for override in overrides:
+        _apply_override(tree, override)
+        if not override.startswith("inference."):
+            raise InputError(f"override {override!r}: of a trained model only settings of inference can be changed")
+    _anchor_paths(tree, Path())
+    return parse_config(tree, source="override").inference
 
 
 def parse_config(tree: Mapping[str, Any], source: str = "configuration") -> Config:

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from temporalzoom.config import change_inference
 from temporalzoom.datasets.annotations import read_annotations, read_predictions
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
@@ -97,17 +98,23 @@ def score_model(
     thresholds: Sequence[float] | None,
     protocol: str,
     *,
+    overrides: Sequence[str] = (),
     budget: float | None = None,
     allow_missing: bool = False,
     out: Path | None = None,
     console: Console | None = None,
 ) -> Score:
-    """A trained model on the test subset of its configuration; thresholds None: those of the configuration."""
+    """A trained model on the test subset of its configuration; thresholds None: those of the configuration.
+
+    overrides: of settings of inference, `inference.key=value`.
+    """
     config = read_info(find_checkpoint(model)).config
+    options = change_inference(config.inference, overrides)
     data = load_data(config.data, config.seed, train=False, allow_missing=allow_missing, console=console)
     if data.test is None:
         raise InputError(f"data.test_subset: no recording of {config.data.test_subset!r} is left to score")
     localizer = Localizer.load(model, budget)
+    localizer.options = options
     predictions = localize_split(localizer, data.test, console)
     if out is not None:
         write_segments(out, predictions)
