@@ -15,9 +15,9 @@ from temporalzoom.cli import main
 from temporalzoom.config import load_config
 from temporalzoom.datasets import zoombench_video
 from temporalzoom.datasets.annotations import read_annotations
-from temporalzoom.datasets.zoombench_render import render
+from temporalzoom.datasets.zoombench_render import render, render_blocks
 from temporalzoom.datasets.zoombench_scenes import ACTIONS, EVENTS, LONGEST, SHORTEST, Clip, VideoBench, draw_clip
-from temporalzoom.datasets.zoombench_video import video_annotations, write_zoombench_video
+from temporalzoom.datasets.zoombench_video import video_annotations, write_video, write_zoombench_video
 from temporalzoom.errors import InputError
 from temporalzoom.signals.decoding import probe, read_frames
 
@@ -202,6 +202,16 @@ def test_files_hold_the_frames_and_what_is_finished_stays(tmp_path, monkeypatch,
     before = path.read_bytes()
     assert run(monkeypatch, *small, "2", "--fps", "12.5") == 0  # another rate: other clips
     assert path.read_bytes() != before and probe(path).frames == 75
+
+
+def test_the_same_frames_give_the_same_file(tmp_path):
+    bench = VideoBench(clips=2, seconds=12.0, size=96)
+    blocks = list(render_blocks(draw_clip(bench, 0), 0, bench.frames))
+    files = set()
+    for _ in range(8):
+        write_video(tmp_path / "clip.mp4", blocks, bench, "libx264")
+        files.add((tmp_path / "clip.mp4").read_bytes())
+    assert len(files) == 1
 
 
 def test_a_stopped_run_leaves_no_half_clip(tmp_path, monkeypatch):

@@ -38,6 +38,8 @@ class TokenConvolution(nn.Conv1d):
 
     def __init__(self, before: int, after: int, stride: int = 1, bias: bool = True) -> None:
         super().__init__(before, after, 3 * stride, stride, padding=stride, bias=bias)
+        # Same shape, but laid out in memory as the product reads it: otherwise every call would copy it first.
+        self.weight.data = self.weight.data.transpose(1, 2).contiguous().transpose(1, 2)
 
     def forward(self, tokens: Tensor, neighbours: Tensor | None = None) -> Tensor:
         """neighbours: what is `beside` the tokens, where several convolutions read the same ones."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -20,15 +21,17 @@ LOCAL_DEPTH = 3
 LEAK = 0.1
 
 
-def gradient_magnitude(features: Tensor, mask: Tensor) -> Tensor:
+def gradient_magnitude(features: Tensor, mask: Tensor, factor: Tensor | None = None) -> Tensor:
     """`||F[t+1] - F[t-1]||`, reflected at the edges of each sequence. features: (B, T, D), mask: (B, T) -> (B, T).
 
-    In units of its own mean, so that it means the same for features of any scale.
+    factor: (D,), of each channel; of standardized features, the means cancel. In units of its own mean, so that it
+    means the same for features of any scale.
     """
     if mask.shape[1] < 3:
         return torch.zeros_like(mask, dtype=features.dtype)
     # Reflected at an edge, both neighbours are the same position: the difference is zero there.
-    size = torch.linalg.vector_norm(features[:, 2:] - features[:, :-2], dim=-1)
+    change = features[:, 2:] - features[:, :-2]
+    size = torch.linalg.vector_norm(change if factor is None else change * factor, dim=-1)
     size = F.pad(size * (mask[:, :-2] & mask[:, 2:]), (1, 1))
     mean = size.sum(1, keepdim=True) / mask.sum(1, keepdim=True).clamp(min=1)
     return size / mean.clamp(min=1e-6)
@@ -143,7 +146,8 @@ def hold(tau: Tensor, band: float) -> Tensor:
                 row[index] = held
             else:
                 held = value
-    return straight_through(tau.new_tensor(rows), tau)
+    held_rows = torch.from_numpy(np.array(rows)).to(tau)  # by way of an array: quicker than from lists
+    return straight_through(held_rows, tau)
 
 
 def dead_zone(tau: Tensor, band: float) -> Tensor:
@@ -158,7 +162,8 @@ def straight_through(value: Tensor, gradient: Tensor) -> Tensor:
 
 def near_crossings(distances: Tensor, reach: int) -> Tensor:
     """Positions within `reach` of a rising zero crossing of any field. distances: (B, T, K) -> (B, T) boolean."""
-    rising = ((distances[:, :-1] < 0) & (distances[:, 1:] >= 0)).any(-1)
+    before = distances < 0
+    rising = (before[:, :-1] & ~before[:, 1:]).any(-1)
     # A crossing lies between two positions: both of them, and `reach` more to either side.
     marks = F.pad(rising.float(), (reach + 1, reach + 1)).unsqueeze(1)
     return F.max_pool1d(marks, 2 * reach + 2, 1).squeeze(1) > 0

@@ -106,6 +106,11 @@ class Projection(nn.Module):
         """How many positions to either side can influence a token."""
         return len(self.convolutions) + (0 if self.stem is None else len(self.stem.convolutions))
 
+    @property
+    def factor(self) -> Tensor | None:
+        """(F,): what differences of features are multiplied by when features are standardized; None: they are not."""
+        return None if self.standard is None else self.standard.factor
+
     def standardized(self, features: Tensor) -> Tensor:
         return features if self.standard is None else self.standard(features)
 

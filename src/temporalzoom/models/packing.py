@@ -15,14 +15,12 @@ from temporalzoom.models.outputs import Outputs
 
 @dataclass(frozen=True)
 class Packed:
-    """index: (N,) into the flattened batch; positions: (1, N) ascending; mask: (1, N).
+    """index: (N,) into the flattened batch, ascending; mask: (1, N); length: of a sequence.
 
-    Sequences follow each other farther apart than the window reaches, so that one row holds the whole batch, whatever
-    the number of active tokens in each, and nothing is padded.
+    One row holds the whole batch, whatever the number of active tokens in each sequence, and nothing is padded.
     """
 
     index: Tensor
-    positions: Tensor
     mask: Tensor
     window: int | None
     length: int
@@ -30,12 +28,19 @@ class Packed:
     @classmethod
     def of(cls, active: Tensor, window: int | None, dense: bool = False) -> Packed:
         """active: (B, T). `dense` keeps every token and masks instead: the same result at full cost."""
-        batch, length = active.shape
-        rows = torch.arange(batch, device=active.device)[:, None] * (2 * length + (window or 0))
-        positions = (rows + torch.arange(length, device=active.device)).flatten()
-        chosen = torch.ones_like(active) if dense else active
-        index = chosen.flatten().nonzero().squeeze(1)
-        return cls(index, positions[index][None], active.flatten()[index][None], window, length)
+        index = (torch.ones_like(active) if dense else active).flatten().nonzero().squeeze(1)
+        valid = active.flatten()[index] if dense else torch.ones_like(index, dtype=torch.bool)
+        return cls(index, valid[None], window, active.shape[1])
+
+    @property
+    def row(self) -> Tensor:
+        """(N,): which sequence of the batch a token is from."""
+        return self.index.div(self.length, rounding_mode="floor")
+
+    @property
+    def positions(self) -> Tensor:
+        """(1, N) ascending; sequences follow each other farther apart than the window reaches."""
+        return (self.index + self.row * (self.length + (self.window or 0)))[None]
 
     @cached_property
     def layout(self) -> TokenLayout:
@@ -43,11 +48,11 @@ class Packed:
 
     def select(self, keep: Tensor) -> Packed:
         """Only the tokens where `keep`, (N,)."""
-        return Packed(self.index[keep], self.positions[:, keep], self.mask[:, keep], self.window, self.length)
+        return Packed(self.index[keep], self.mask[:, keep], self.window, self.length)
 
     def masked(self, keep: Tensor) -> Packed:
         """All tokens, those where not `keep` masked. keep: (N,)."""
-        return Packed(self.index, self.positions, self.mask & keep, self.window, self.length)
+        return Packed(self.index, self.mask & keep, self.window, self.length)
 
     def gather(self, values: Tensor) -> Tensor:
         """(B, T, D) -> (1, N, D)."""
@@ -55,7 +60,7 @@ class Packed:
 
     def gather_around(self, *values: Tensor, reach: int) -> tuple[Tensor, ...]:
         """Each token with its neighbours, zero beyond the ends: (B, T, D) each -> (N, 2 reach + 1, D) each."""
-        first = self.index + self.index.div(self.length, rounding_mode="floor") * 2 * reach
+        first = self.index + self.row * 2 * reach
         around = (first[:, None] + torch.arange(2 * reach + 1, device=self.index.device)).flatten()
 
         def gather(x: Tensor) -> Tensor:

@@ -148,7 +148,7 @@ class TemporalZoom(nn.Module):
         unknown = torch.zeros_like(mask, dtype=tokens.dtype)
         log_variance = unknown
         if self.uncertainty is not None:
-            change = gradient_magnitude(self.projection.standardized(features), mask)
+            change = gradient_magnitude(features, mask, self.projection.factor)
             log_variance = self.uncertainty(tokens, change, mask)
         logits, tau = unknown, torch.ones_like(unknown)
         if self.depth is not None:
