@@ -40,13 +40,14 @@ def stored_results() -> dict[str, dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, nargs="?", help="a results.json of `tzoom bench`")
-    parser.add_argument("--name", help="how it is stored; default: the data set")
+    parser.add_argument("--name", help="how it is stored; default: the data set and the benchmark")
     parser.add_argument("--write", action="store_true", help="change the pages instead of printing")
     options = parser.parse_args()
     if options.results is not None:
         new = json.loads(options.results.read_text(encoding="utf-8"))
         kind = new.get("benchmark", "ours")
-        name = options.name or (new["data_set"] if kind == "ours" else f"{new['data_set']}-{kind}")
+        parts = (new["data_set"], None if kind == "ours" else kind, "folds" if new.get("folds") else None)
+        name = options.name or "-".join(filter(None, parts))
         if not options.write:
             print(markdown(new))
             return

@@ -179,7 +179,7 @@ def test_durations_are_checked_in_rows(folder: Path):
         ({"stride": None}, "data.stride: how many frames lie between two feature vectors? A number is needed"),
         ({"test_recordings": ["cat*"]}, "data.test_recordings: no recording is called 'cat*'"),
         ({"leave_out": "rat9"}, "data.leave_out: no subject 'rat9'; there are rat1a, rat1b, rat4a, rat4b"),
-        ({"validation_fold": 1}, "data.validation_fold: needs at least 4 subjects to train on, there are 2"),
+        ({"validation_fold": 1}, "data.validation_fold: needs at least 4 subjects, there are 2"),
     ],
 )
 def test_settings_that_do_not_fit(folder: Path, changes: dict[str, Any], said: str):

@@ -84,8 +84,37 @@ def test_a_fold_without_the_one_left_out():
     assert {name[0] for name, subset in found.items() if subset == "test"} == {"c"}  # of a, c, d, e, f
 
 
+@given(st.integers(2, 12), st.integers(0, 8))
+def test_cross_validation_scores_everybody_once(folds: int, more: int):
+    people = {f"s{i:02d}": "train" if i % 3 else "test" for i in range(folds + more)}  # whatever the file says
+    tested: Counter[str] = Counter()
+    for fold in range(folds):
+        found = with_subsets(make_annotations(people), DataConfig(folds=folds, fold=fold)).recordings.values()
+        assert {subject(r) for r in found} == set(people)
+        assert not {subject(r) for r in found if r.subset == "test"} & {
+            subject(r) for r in found if r.subset == "train"
+        }
+        tested.update(r.name for r in found if r.subset == "test")
+    assert set(tested.values()) == {1} and len(tested) == 2 * len(people)
+
+
+def test_folds_are_tuned_without_their_test():
+    annotations = make_annotations({name: "train" for name in "abcdefgh"})
+    found = subsets(annotations, folds=4, fold=1, validation_fold=0)
+    assert not any(name[0] in "bf" for name in found)  # of a, c, d, e, g, h, every fourth is held out
+    assert {name[0] for name, subset in found.items() if subset == "test"} == {"a", "g"}
+
+
+def test_folds_that_do_not_fit():
+    assert complaint(TRIO, folds=4) == "data.folds: needs at least 4 subjects, there are 3"
+    with pytest.raises(ValueError, match="3 folds are numbered from 0 to 2, got 3"):
+        DataConfig(folds=3, fold=3)
+    with pytest.raises(ValueError, match="so does leave_out"):
+        DataConfig(folds=3, leave_out="ann")
+
+
 def test_too_few_subjects_for_folds():
-    said = "data.validation_fold: needs at least 4 subjects to train on, there are 3"
+    said = "data.validation_fold: needs at least 4 subjects, there are 3"
     people = {"a": "train", "b": "train", "c": "train", "d": "test"}
     assert complaint(make_annotations(people), validation_fold=0) == said
 

@@ -148,6 +148,22 @@ def test_a_benchmark_from_the_raw_folder_to_its_tables(tmp_path):
 
 
 @pytest.mark.slow
+def test_folds_score_every_recording_by_a_network_that_has_not_seen_its_person(tmp_path):
+    write_sbhar(tmp_path / "sbhar")
+    small = ["model.width=16", "model.heads=2", "training.steps=2", "training.batch_size=2", "training.length=40"]
+    options = {"systems": ["uniform-6", "tzn"], "seeds": (0,), "folds": 2, "overrides": small, "resamples": 20}
+    results = run_bench("sbhar", tmp_path / "sbhar", tmp_path / "out", **options)
+    assert json.loads((tmp_path / "out" / "folds-2-results.json").read_text()) == results
+    assert results["test_recordings"] == 5 and results["test_instances"] == 10
+    runs = [json.loads((tmp_path / f"out/tzn/seed-0/fold-{k}/result.json").read_text()) for k in (0, 1)]
+    assert [run["test_recordings"] for run in runs] == [3, 2]  # of users 1 to 5, every second
+    assert results["systems"]["tzn"]["gflops"] == pytest.approx(sum(run["flops"] for run in runs) / 1e9)
+    page = markdown(results)
+    assert "5 recordings, 10 instances, each scored by a network that has not seen its subject (2 folds)" in page
+    assert "--seeds 0 --folds 2 model.width=16" in page
+
+
+@pytest.mark.slow
 def test_strides_are_timed_on_positions_of_their_own(tmp_path):
     write_sbhar(tmp_path / "sbhar")
     small = ["model.width=16", "model.heads=2", "training.steps=2", "training.batch_size=2", "training.length=40"]

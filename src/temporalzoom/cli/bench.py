@@ -20,6 +20,9 @@ Seeds = Annotated[str, typer.Option(help="Seeds, comma-separated")]
 DataSet = Annotated[str, typer.Option("--data", help="zoombench, sbhar, sbhar-stem or tug")]
 Root = Annotated[Path | None, typer.Option(help="The data set's folder; zoombench has none")]
 Systems = Annotated[str | None, typer.Option(help="Only these systems, comma-separated")]
+Folds = Annotated[
+    int | None, typer.Option(help="Cross-validate: all subjects in turn, dealt to so many folds, are the test")
+]
 Stem = Annotated[bool, typer.Option("--stem", help="Learned convolutions over the samples in the place of windows")]
 
 
@@ -30,18 +33,24 @@ def bench_sbhar(
     out: BenchOut = None,
     seeds: Seeds = "0,1,2",
     systems: Systems = None,
+    folds: Folds = None,
     stem: Stem = False,
 ) -> None:
     """Daily activities and transitions, phone at the waist (SBHAR/HAPT, UCI split)."""
-    _bench("sbhar-stem" if stem else "sbhar", data, overrides, out, seeds, systems=systems)
+    _bench("sbhar-stem" if stem else "sbhar", data, overrides, out, seeds, systems=systems, folds=folds)
 
 
 @bench_app.command("tug", epilog="Example: tzoom bench tug --data data/tug --seeds 0,1,2")
 def bench_tug(
-    data: Folder, overrides: Overrides = None, out: BenchOut = None, seeds: Seeds = "0,1,2", systems: Systems = None
+    data: Folder,
+    overrides: Overrides = None,
+    out: BenchOut = None,
+    seeds: Seeds = "0,1,2",
+    systems: Systems = None,
+    folds: Folds = None,
 ) -> None:
     """Timed-up-and-go runs, phone in the pocket; the last seven subjects are the test."""
-    _bench("tug", data, overrides, out, seeds, systems=systems)
+    _bench("tug", data, overrides, out, seeds, systems=systems, folds=folds)
 
 
 @bench_app.command("rats", epilog="Example: tzoom bench rats --data data/rats --seeds 0,1,2")
@@ -94,8 +103,9 @@ def _bench(
     seeds: str,
     benchmark: str = "ours",
     systems: str | None = None,
+    folds: int | None = None,
 ) -> None:
-    from temporalzoom.experiments.real_data import run_bench
+    from temporalzoom.experiments.real_data import results_file, run_bench
     from temporalzoom.experiments.real_data_tables import tables
     from temporalzoom.experiments.recipes import BENCHMARKS
     from temporalzoom.experiments.sweep import SweepInterrupted
@@ -114,6 +124,7 @@ def _bench(
             benchmark=BENCHMARKS[benchmark],
             seeds=numbers,
             systems=None if systems is None else systems.split(","),
+            folds=folds,
             overrides=overrides or (),
             console=notes,
         )
@@ -123,4 +134,4 @@ def _bench(
         raise typer.Exit(130) from None
     for table in tables(results):
         screen.print(table)
-    screen.print(f"wrote {folder / BENCHMARKS[benchmark].results_file}", highlight=False, soft_wrap=True)
+    screen.print(f"wrote {folder / results_file(BENCHMARKS[benchmark], folds)}", highlight=False, soft_wrap=True)

@@ -97,7 +97,19 @@ class DataConfig(Section):
     test_recordings: tuple[str, ...] = ()  # patterns such as rat4*; for files that name no subsets
     leave_out: str | None = None  # the recordings of this subject are the test subset, all others train
     validation_fold: Annotated[int, Field(ge=0, lt=4)] | None = None  # tune: test on a quarter of the training subset
+    folds: Annotated[int, Field(ge=2)] | None = None  # cross-validate: all subjects are dealt to so many folds
+    fold: Annotated[int, Field(ge=0)] = 0  # with folds: the subjects of this one are the test subset, all others train
     zoombench: ZoomBenchConfig = ZoomBenchConfig()
+
+    @model_validator(mode="after")
+    def _one_way_to_split(self) -> DataConfig:
+        if self.folds is None:
+            return self
+        if self.fold >= self.folds:
+            raise ValueError(f"fold: {self.folds} folds are numbered from 0 to {self.folds - 1}, got {self.fold}")
+        if self.leave_out is not None:
+            raise ValueError("folds: says who is tested, and so does leave_out; give one of them")
+        return self
 
     @model_validator(mode="after")
     def _keypoints_of_raw_poses(self) -> DataConfig:

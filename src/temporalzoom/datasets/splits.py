@@ -19,8 +19,10 @@ def with_subsets(annotations: Annotations, data: DataConfig) -> Annotations:
         annotations = _by_pattern(annotations, data)
     if data.leave_out is not None:
         annotations = _leave_out(annotations, data)
-    if data.validation_fold is not None:
-        annotations = _fold(annotations, data, data.validation_fold)
+    if data.folds is not None:
+        annotations = _fold(annotations, data, "folds", data.fold, data.folds)
+    if data.validation_fold is not None:  # the real test subset is gone
+        annotations = _fold(annotations.subset(data.train_subset), data, "validation_fold", data.validation_fold, FOLDS)
     return annotations
 
 
@@ -43,16 +45,13 @@ def _leave_out(annotations: Annotations, data: DataConfig) -> Annotations:
     return _assigned(annotations, data, lambda r: subject(r) == data.leave_out)
 
 
-def _fold(annotations: Annotations, data: DataConfig, fold: int) -> Annotations:
-    """Every fourth subject of the training subset plays the test; the real test subset is gone."""
-    training = annotations.subset(data.train_subset)
-    subjects = sorted({subject(recording) for recording in training.recordings.values()})
-    if len(subjects) < FOLDS:
-        raise InputError(
-            f"data.validation_fold: needs at least {FOLDS} subjects to train on, there are {len(subjects)}"
-        )
-    held_out = set(subjects[fold::FOLDS])
-    return _assigned(training, data, lambda r: subject(r) in held_out)
+def _fold(annotations: Annotations, data: DataConfig, key: str, fold: int, folds: int) -> Annotations:
+    """Of the subjects in order, number `fold` and every `folds`-th after it play the test. key: what asks for it."""
+    subjects = sorted({subject(recording) for recording in annotations.recordings.values()})
+    if len(subjects) < folds:
+        raise InputError(f"data.{key}: needs at least {folds} subjects, there are {len(subjects)}")
+    held_out = set(subjects[fold::folds])
+    return _assigned(annotations, data, lambda r: subject(r) in held_out)
 
 
 def _assigned(annotations: Annotations, data: DataConfig, is_test: Callable[[Recording], bool]) -> Annotations:

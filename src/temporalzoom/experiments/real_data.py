@@ -67,6 +67,7 @@ def run_bench(
     benchmark: Benchmark = OURS,
     seeds: Sequence[int] = (0, 1, 2),
     systems: Sequence[str] | None = None,
+    folds: int | None = None,
     overrides: Sequence[str] = (),
     workers: int | None = None,
     resamples: int = RESAMPLES,
@@ -74,53 +75,78 @@ def run_bench(
 ) -> dict[str, Any]:
     """Train what is not trained yet, score it, write the benchmark's `results_file`. Returns what that holds.
 
-    systems: of those of the benchmark, default all.
+    systems: of those of the benchmark, default all. folds: cross-validate; every recording is then scored, by a network
+    that has not seen its subject, and a system has one training per seed and fold.
     """
     systems = systems or benchmark.systems
     unknown = [system for system in systems if system not in benchmark.systems]
     if unknown:
         raise InputError(f"bench: no system {unknown[0]!r}; there are {', '.join(benchmark.systems)}")
-    members = {
-        (system, seed): Member(f"{system}/seed-{seed}", bench_config(data_set, system, seed, root, overrides))
-        for seed in seeds
-        for system in systems
-    }
-    first = next(iter(members.values())).config
-    data = load_data(first.data, first.seed, train=False)  # also: errors before hours of training
-    assert data.test is not None
-    sweep = run_sweep(list(members.values()), out, workers=workers, thresholds=THRESHOLDS, console=console)
+    parts = (
+        {"": ()} if folds is None else {f"/fold-{k}": (f"data.folds={folds}", f"data.fold={k}") for k in range(folds)}
+    )
+
+    def member(system: str, seed: int, part: str) -> Member:
+        settings = (*overrides, *parts[part])
+        return Member(f"{system}/seed-{seed}{part}", bench_config(data_set, system, seed, root, settings))
+
+    members = {(system, seed): [member(system, seed, part) for part in parts] for seed in seeds for system in systems}
+    truth: Predictions = {}
+    for one in next(iter(members.values())):
+        data = load_data(one.config.data, one.config.seed, train=False)  # also: errors before hours of training
+        assert data.test is not None
+        truth |= data.test.truth()
+    everyone = [one for several in members.values() for one in several]
+    sweep = run_sweep(everyone, out, workers=workers, thresholds=THRESHOLDS, console=console)
     if sweep.failed:
         name, reason = next(iter(sweep.failed.items()))
         raise InputError(f"bench {data_set}: {len(sweep.failed)} trainings failed, the first {name}: {reason}")
-    predictions = {
-        system: [read_predictions(out / members[system, seed].name / PREDICTIONS) for seed in seeds]
-        for system in systems
-    }
-    runs = {system: [sweep.done[members[system, seed].name] for seed in seeds] for system in systems}
-    latencies = measure_latencies({s: out / members[s, seeds[0]].name for s in systems}, benchmark.baseline)
+    predictions: dict[str, list[Predictions]] = {system: [] for system in systems}
+    runs: dict[str, list[Mapping[str, Any]]] = {system: [] for system in systems}
+    for (system, _), several in members.items():
+        found = [read_predictions(out / one.name / PREDICTIONS) for one in several]
+        predictions[system].append({name: segments for part in found for name, segments in part.items()})
+        runs[system].append(pooled([sweep.done[one.name] for one in several]))
+    latencies = measure_latencies({s: out / members[s, seeds[0]][0].name for s in systems}, benchmark.baseline)
     results: dict[str, Any] = {
         "data_set": data_set,
         "benchmark": benchmark.name,
         "seeds": list(seeds),
+        "folds": folds,
         "overrides": list(overrides),
-        "test_recordings": len(data.test.samples),
-        "test_instances": sum(len(sample.segments) for sample in data.test.samples),
+        "test_recordings": len(truth),
+        "test_instances": sum(map(len, truth.values())),
         "resamples": resamples,
         "systems": {
-            system: levels(data.test.truth(), predictions[system], resamples)
+            system: levels(truth, predictions[system], resamples)
             | costs(runs[system], runs.get(benchmark.baseline))
             | latencies[system]
             for system in systems
         },
-        "differences": differences(data.test.truth(), predictions, benchmark.comparisons, resamples),
+        "differences": differences(truth, predictions, benchmark.comparisons, resamples),
     }
     if benchmark is RETROFIT:
         for detector in DETECTORS:
             if f"{detector}+bdr" in results["systems"]:
                 results["systems"][f"{detector}+bdr"]["added_lines"] = added_lines(detector)
-    with replacing(out / benchmark.results_file) as file:
+    with replacing(out / results_file(benchmark, folds)) as file:
         json.dump(results, file, indent=1)
     return results
+
+
+def results_file(benchmark: Benchmark, folds: int | None) -> str:
+    """Where the results of a benchmark stand in its folder."""
+    return benchmark.results_file if folds is None else f"folds-{folds}-{benchmark.results_file}"
+
+
+def pooled(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The results of the folds of one system and seed as one: what all recordings cost, what one training takes."""
+    return {
+        **parts[0],
+        "flops": sum(part["flops"] for part in parts),
+        "training_seconds": float(np.mean([part["training_seconds"] for part in parts])),
+        "localization_seconds": sum(part["localization_seconds"] for part in parts),
+    }
 
 
 def levels(truth: Predictions, seeds: Sequence[Predictions], resamples: int) -> dict[str, Any]:

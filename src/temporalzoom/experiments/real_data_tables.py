@@ -37,9 +37,11 @@ def difference_rows(results: Mapping[str, Any]) -> list[list[str]]:
 
 def describe(results: Mapping[str, Any]) -> str:
     """What the numbers are."""
-    seeds = len(results["seeds"])
+    seeds, folds = len(results["seeds"]), results.get("folds")
+    recordings = f"{results['test_recordings']} {'test ' if folds is None else ''}recordings"
+    unseen = "" if folds is None else f", each scored by a network that has not seen its subject ({folds} folds)"
     return (
-        f"{results['data_set']}: {results['test_recordings']} test recordings, {results['test_instances']} instances; "
+        f"{results['data_set']}: {recordings}, {results['test_instances']} instances{unseen}; "
         f"mAP in percent, mean over {seeds} seed{'s' if seeds > 1 else ''}, 95 % interval by bootstrap over recordings"
         f"{' and seeds' if seeds > 1 else ''}"
     )
@@ -56,6 +58,8 @@ def command(results: Mapping[str, Any]) -> str:
         words.append("--systems " + ",".join(results["systems"]))
     if results["seeds"] != [0, 1, 2]:  # what the command takes by itself
         words.append("--seeds " + ",".join(map(str, results["seeds"])))
+    if results.get("folds") is not None:
+        words.append(f"--folds {results['folds']}")
     return " ".join(["tzoom bench", *words, *results.get("overrides", ())])
 
 
