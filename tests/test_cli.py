@@ -285,6 +285,21 @@ def test_eval_of_real_detections(shared_data, tzoom):
     assert json.loads(out)["mAP"]["0.5"] == pytest.approx(expected["official_anet_code_mAP"], abs=0.007)
 
 
+def test_ambiguous_spans_count_for_a_model_as_for_a_file(run, bench, tmp_path, tzoom):
+    def mark(database: dict) -> None:
+        for entry in database.values():  # the second half of every recording
+            entry["ambiguous"] = [[entry["duration"] / 2, entry["duration"]]]
+
+    th14 = ("--protocol", "th14", "--tiou", "0.1", "--json")
+    plain = json.loads(tzoom("eval", "--model", run, *th14)[1])["mAP"]
+    edit_annotations(bench, mark)
+    found = tmp_path / "found.json"
+    of_model = json.loads(tzoom("eval", "--model", run, *th14, "--out", found)[1])["mAP"]
+    files = ("--predictions", found, "--truth", bench / "annotations.json", "--subset", "test")
+    of_file = json.loads(tzoom("eval", *files, *th14)[1])["mAP"]
+    assert of_model == pytest.approx(of_file) and of_model != plain
+
+
 def test_a_run_is_not_overwritten(run, bench, tzoom):
     result = tzoom("train", bench / "config.yaml", *TINY, "--out", run)
     assert_one_line_error(result, run, "--resume")

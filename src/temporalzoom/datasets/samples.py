@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,8 @@ class Sample:
 
     segments and duration in seconds. labelled: the segments with their true labels, where `segments`, which is what is
     trained on, has others; None: they are the same. video: a sample without a signal, whose windows (see framing) of
-    frames only become features by the network that is trained.
+    frames only become features by the network that is trained. ambiguous: spans that count neither for nor against what
+    is found in them.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Sample:
     framing: Framing | None = None
     labelled: Segments | None = None
     video: Video | None = None
+    ambiguous: Segments = field(default_factory=Segments.empty)
 
     def __len__(self) -> int:
         rows = len(self.signal) if self.video is None else self.video.frames
@@ -76,6 +78,9 @@ class Split:
     def labelled_truth(self) -> dict[str, Segments]:
         """With the true labels, also where the model is to know none."""
         return {s.name: s.segments if s.labelled is None else s.labelled for s in self.samples}
+
+    def ambiguous(self) -> dict[str, Segments]:
+        return {sample.name: sample.ambiguous for sample in self.samples}
 
     @property
     def input_width(self) -> int:

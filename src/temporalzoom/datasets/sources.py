@@ -312,7 +312,8 @@ def _split(
             final = grid(recording)
             if data.resize is not None:
                 array, final = resize_features(array, final, data.resize)
-            samples.append(Sample(recording.name, array, final, duration, recording.segments, framing))
+            what = (recording.name, array, final, duration, recording.segments, framing)
+            samples.append(Sample(*what, ambiguous=recording.ambiguous))
     return _labelled_split(data, samples, classes, common_settings(sidecars))
 
 
@@ -325,7 +326,8 @@ def _video_split(
         if (recording.subset or "").casefold() == subset.casefold() and recording.name in videos:
             video = videos[recording.name]
             grid, duration = TimeGrid(framing.stride, framing.window, video.fps), recording.duration or video.duration
-            samples.append(Sample(recording.name, nothing, grid, duration, recording.segments, framing, video=video))
+            what = (recording.name, nothing, grid, duration, recording.segments, framing)
+            samples.append(Sample(*what, video=video, ambiguous=recording.ambiguous))
     return _labelled_split(data, samples, classes, None)
 
 

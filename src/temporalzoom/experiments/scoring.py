@@ -122,7 +122,7 @@ def score_model(
     if config.data.class_agnostic and localizer.options.video_scores is None and console is not None:
         note = "class-agnostic: scored without labels; inference.video_scores gives them"
         console.print(note, highlight=False, soft_wrap=True)
-    result = _detect(truth, predictions, thresholds or config.evaluation.thresholds, protocol, None)
+    result = _detect(truth, predictions, thresholds or config.evaluation.thresholds, protocol, data.test.ambiguous())
     boundaries = boundary_errors(truth, predictions, frames_per_second(data.test))
     return Score(truth, predictions, protocol, result, boundaries, data.skipped)
 
