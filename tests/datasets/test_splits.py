@@ -109,6 +109,8 @@ def test_folds_that_do_not_fit():
     assert complaint(TRIO, folds=4) == "data.folds: needs at least 4 subjects, there are 3"
     with pytest.raises(ValueError, match="3 folds are numbered from 0 to 2, got 3"):
         DataConfig(folds=3, fold=3)
+    with pytest.raises(ValueError, match="number 2 of how many"):
+        DataConfig(fold=2)
     with pytest.raises(ValueError, match="so does leave_out"):
         DataConfig(folds=3, leave_out="ann")
 

@@ -21,7 +21,7 @@ DataSet = Annotated[str, typer.Option("--data", help="zoombench, sbhar, sbhar-st
 Root = Annotated[Path | None, typer.Option(help="The data set's folder; zoombench has none")]
 Systems = Annotated[str | None, typer.Option(help="Only these systems, comma-separated")]
 Folds = Annotated[
-    int | None, typer.Option(help="Cross-validate: all subjects in turn, dealt to so many folds, are the test")
+    int | None, typer.Option(min=2, help="Cross-validate: all subjects in turn, dealt to so many folds, are the test")
 ]
 Stem = Annotated[bool, typer.Option("--stem", help="Learned convolutions over the samples in the place of windows")]
 

@@ -104,6 +104,8 @@ class DataConfig(Section):
     @model_validator(mode="after")
     def _one_way_to_split(self) -> DataConfig:
         if self.folds is None:
+            if self.fold:
+                raise ValueError(f"fold: number {self.fold} of how many? give folds too")
             return self
         if self.fold >= self.folds:
             raise ValueError(f"fold: {self.folds} folds are numbered from 0 to {self.folds - 1}, got {self.fold}")

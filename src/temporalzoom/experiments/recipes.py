@@ -106,7 +106,10 @@ RECIPES: dict[str, tuple[str, ...]] = {
         *_SHARED,
         "model.stem=[4,4]",
         *_LEVELS,
+        "model.head=convolution",
         "augment.noise=0.3",
+        "inference.voting=null",
+        "inference.certainty=2",
         "training.steps=400",
         "training.batch_size=8",
         "training.length=192",
@@ -116,7 +119,7 @@ RECIPES: dict[str, tuple[str, ...]] = {
 ZOOMS: dict[str, tuple[str, ...]] = {
     "sbhar": ("tzn.context=attention",),
     "sbhar-stem": ("tzn.shallow_layers=0", "tzn.deep_layers=4"),
-    "rats": ("tzn.context=attention",),
+    "rats": ("tzn.shallow_layers=0", "tzn.deep_layers=4"),
 }
 # What the pyramid detectors of the field were published with, beside the data set's own recipe.
 _PUBLISHED = (
