@@ -136,6 +136,23 @@ def test_what_does_not_fit_is_one_line(tzoom, home, tmp_path):
         assert code == 2 and words in err and err.startswith("error:") and len(err.splitlines()) == 1, err
 
 
+def test_features_made_anew_by_another_backbone_are_not_taken_for_those_of_training(tzoom, home, tmp_path):
+    """They may have as many channels: scores would be bad, and nobody would know why."""
+    shutil.copytree(home / "features", tmp_path / "features")
+    for file in (tmp_path / "features").glob("*.json"):
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"backbone": "swin3d_t"}))
+    shutil.copytree(home / "run", tmp_path / "run")
+    for file in (tmp_path / "run" / "config.yaml", *(tmp_path / "run").rglob("checkpoint.json")):
+        file.write_text(file.read_text().replace(str(home / "features"), str(tmp_path / "features")))
+    run = ("--resume", "--out", tmp_path / "run")
+    on_train = "data.test_subset=train"
+    file.write_text(file.read_text().replace('"test_subset": "test"', '"test_subset": "train"'))
+    for command in (("eval", "--model", tmp_path / "run"), ("train", tmp_path / "run" / "config.yaml", on_train, *run)):
+        code, _, err = tzoom(*command)
+        assert code == 2 and len(err.splitlines()) == 1 and f"error: {tmp_path / 'features'}: " in err
+        assert "backbone swin3d_t, the model was trained with backbone motion" in err
+
+
 def test_a_backbone_of_another_width(tzoom, home, monkeypatch):
     from temporalzoom.signals.backbones import registry
     from temporalzoom.signals.backbones.motion import Motion

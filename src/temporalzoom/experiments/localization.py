@@ -170,10 +170,7 @@ class _Source:
             return signal, grid, grid.duration(len(signal))
         for key, described, wanted in contradictions(sidecar, **self.asked):
             raise InputError(f"{sidecar.file}: {key} is {described:.6g}, --{key} is {wanted:.6g}; leave it out")
-        trained = self.localizer.origin
-        made = sidecar.settings
-        if trained is not None and (made.backbone, made.options) != (trained.backbone, trained.options):
-            raise InputError(f"{sidecar.file}: {_described(made)}, the model was trained with {_described(trained)}")
+        sidecar.settings.check_against(self.localizer.origin, sidecar.file)
         return signal, sidecar.grid, sidecar.duration or sidecar.grid.duration(len(signal))
 
     def _unresized_grid(self) -> TimeGrid:
@@ -234,11 +231,6 @@ class _Source:
                 f"the model {self.model} was trained with {expected}"
             )
         return built
-
-
-def _described(settings: ExtractionSettings) -> str:
-    options = ", ".join(f"{key}={value}" for key, value in settings.options.items())
-    return f"backbone {settings.backbone}" + (f" ({options})" if options else "")
 
 
 def _check_targets(out: Path | None, preview: Path | None, videos: Sequence[Path]) -> None:

@@ -108,11 +108,14 @@ def score_model(
 
     overrides: of settings of inference, `inference.key=value`.
     """
-    config = read_info(find_checkpoint(model)).config
+    info = read_info(find_checkpoint(model))
+    config = info.config
     options = change_inference(config.inference, overrides)
     data = load_data(config.data, config.seed, train=False, allow_missing=allow_missing, console=console)
     if data.test is None:
         raise InputError(f"data.test_subset: no recording of {config.data.test_subset!r} is left to score")
+    if data.test.origin is not None:
+        data.test.origin.check_against(info.origin, config.data.features)
     localizer = Localizer.load(model, budget)
     localizer.options = options
     predictions = localize_split(localizer, data.test, console)

@@ -38,6 +38,17 @@ class ExtractionSettings:
     fps: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def described(self) -> str:
+        """What made the features, in words."""
+        options = ", ".join(f"{key}={value}" for key, value in self.options.items())
+        return f"backbone {self.backbone}" + (f" ({options})" if options else "")
+
+    def check_against(self, trained: ExtractionSettings | None, where: object) -> None:
+        """Complain, naming `where` the features are, if a model was trained on those of another backbone."""
+        if trained is not None and (self.backbone, self.options) != (trained.backbone, trained.options):
+            raise InputError(f"{where}: {self.described}, the model was trained with {trained.described}")
+
 
 @dataclass(frozen=True)
 class ExtractionSummary:

@@ -87,6 +87,8 @@ def train(config: Config, split: Split, run: Path, *, resume: bool = False, cons
     step = _prepare_run(config, run, resume)
     if step:
         checkpoint = list_checkpoints(run)[-1]
+        if split.origin is not None:
+            split.origin.check_against(read_info(checkpoint).origin, config.data.features)
         load_weights(checkpoint, model, "weights")
         load_weights(checkpoint, average, "average")
         load_optimizer(checkpoint, model, optimizer)
