@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,20 @@ def read_features(path: str | Path) -> NDArray[np.float32]:
         raise InputError(f"{path}: features must be numbers, the array has dtype {array.dtype}")
     with np.errstate(over="ignore"):  # what overflows float32 becomes Inf, which the data check reports
         return np.ascontiguousarray(array.reshape(array.shape[-2:]), dtype=np.float32)
+
+
+def map_features(path: str | Path) -> NDArray[np.float32]:
+    """As `read_features`; of a float32 .npy file, only what is looked at is read, and memory is given back when needed.
+
+    A data set may then be larger than memory. Writing into the array changes no file.
+    """
+    path = Path(path)
+    if path.suffix == ".npy" and path.is_file():
+        mapped = _map_npy(path)
+        if mapped is not None:
+            _two_dimensional(mapped.shape, path)
+            return mapped.reshape(mapped.shape[-2:])
+    return read_features(path)
 
 
 def feature_length(path: str | Path) -> int:
@@ -90,6 +105,25 @@ def _read_npy(path: Path, lengths_only: bool) -> Any:
         if "object" in str(error).lower():
             raise InputError(f"{path}: holds Python objects; only plain arrays of numbers are read") from error
         raise
+
+
+def _map_npy(path: Path) -> NDArray[np.float32] | None:
+    """The array of a file in the memory of the file; None where it must be read, or is not what it seems to be."""
+    import torch  # not np.memmap: that keeps every file open, and a data set has more than a process may open
+
+    try:
+        with path.open("rb") as file:
+            version = np.lib.format.read_magic(file)
+            read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+            shape, is_transposed, dtype = read_header[version](file)
+            begin = file.tell()
+        size = math.prod(shape) * np.dtype(np.float32).itemsize
+        if dtype != np.dtype(np.float32) or is_transposed or not size or path.stat().st_size < begin + size:
+            return None
+        content = torch.from_file(str(path), shared=False, size=begin + size, dtype=torch.uint8)
+        return content.numpy()[begin:].view(np.float32).reshape(shape)
+    except (OSError, ValueError, KeyError, RuntimeError):  # `read_features` says what is wrong with it
+        return None
 
 
 def _read_npz(path: Path) -> Any:

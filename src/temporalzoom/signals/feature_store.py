@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporalzoom.errors import InputError
-from temporalzoom.signals.feature_files import find_features, read_features
+from temporalzoom.signals.feature_files import find_features, map_features
 from temporalzoom.signals.sidecars import Sidecar, read_sidecar
 
 Floats = NDArray[np.float32]
@@ -32,7 +32,7 @@ def open_features(path: str | Path, prefix: str = "") -> FeatureStore:
 
         def from_folder(name: str) -> Floats | None:
             file = find_features(path, prefix + name)
-            return None if file is None else read_features(file)
+            return None if file is None else map_features(file)
 
         return FeatureStore(f"no feature file {prefix}{{}}.* in {path}", from_folder)
     if path.suffix == ".npz" and path.is_file():
