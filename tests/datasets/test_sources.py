@@ -97,6 +97,15 @@ def test_own_data_becomes_samples(own: OwnData):
     assert loaded.train.truth()["three"] == loaded.train.samples[1].segments
 
 
+@pytest.mark.parametrize(
+    "setting", [{"folds": 3}, {"leave_out": "ann"}, {"validation_fold": 0}, {"test_recordings": ["rat4*"]}]
+)
+def test_the_embedded_benchmark_has_nobody_to_leave_out(setting: dict[str, Any]):
+    [key] = setting
+    with pytest.raises(InputError, match=rf"data\.{key}: zoombench draws its test sequences itself"):
+        load_data(DataConfig(zoombench=BENCH, **setting))
+
+
 def test_only_what_is_asked_for_is_read(own: OwnData):
     (own.folder / "i3d" / "test1.npy").unlink()
     loaded = load_data(own.config(), test=False)

@@ -31,7 +31,7 @@ from temporalzoom.datasets.epic_kitchens import read_epic_kitchens
 from temporalzoom.datasets.fineaction import read_fineaction
 from temporalzoom.datasets.samples import ExtractionSettings, Sample, Split
 from temporalzoom.datasets.sbhar import open_sbhar
-from temporalzoom.datasets.splits import with_subsets
+from temporalzoom.datasets.splits import SETTINGS, with_subsets
 from temporalzoom.datasets.thumos14 import read_thumos14
 from temporalzoom.datasets.tug import open_tug
 from temporalzoom.datasets.video_sets import AGNOSTIC, annotation_file, clipped, without_labels
@@ -73,6 +73,9 @@ def load_data(
     if data.videos is not None and data.source not in READERS:
         raise InputError(f"data.videos: data.source is {data.source}, which has none; it may be {', '.join(READERS)}")
     if data.source == "zoombench":
+        for key in SETTINGS:
+            if getattr(data, key) not in (None, ()):
+                raise InputError(f"data.{key}: zoombench draws its test sequences itself; leave it out")
         return LoadedData(
             make_zoombench(data.zoombench, seed, "train") if train else None,
             make_zoombench(data.zoombench, seed, "test") if test else None,

@@ -11,6 +11,7 @@ from temporalzoom.datasets.annotations import Annotations, Recording
 from temporalzoom.errors import InputError
 
 FOLDS = 4
+SETTINGS = ("test_recordings", "leave_out", "folds", "validation_fold")  # of DataConfig; each empty or None by default
 
 
 def with_subsets(annotations: Annotations, data: DataConfig) -> Annotations:
