@@ -4,16 +4,20 @@
     python benchmarks/full_size.py --length 128 --input-width 32 --widths 32 --baseline-width 32 --repeats 2
 
 Random weights, random features. `uniform-6` and `tzn` have the shape of their recipe on SBHAR: six levels, and `tzn`
-attention where it zooms only. The others have their published one. Writes runs/benchmarks/full_size.json.
+attention where it zooms only. The others have their published one. All of them run in float32, and again with products
+in bfloat16. Writes runs/benchmarks/full_size.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from temporalzoom.atomic import replacing
 from temporalzoom.metrics.cost import count_parameters, count_run
@@ -23,6 +27,7 @@ from temporalzoom.models.allocator import keep_freed_memory
 from temporalzoom.models.denormals import denormals_as_zero
 
 CLASSES = 20
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 def main() -> None:
@@ -34,6 +39,7 @@ def main() -> None:
     parser.add_argument("--peers", nargs="*", default=["actionformer", "temporalmaxer"], help="of the field")
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--budget", type=float, default=0.1, help="share of positions that enter the deep path")
+    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
     parser.add_argument("--product", type=int, default=1024, help="size of the square matrices of the plain product")
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--threads", type=int, default=1)
@@ -58,35 +64,52 @@ def main() -> None:
     features = torch.randn(1, options.length, options.input_width)
     mask = torch.ones(1, options.length, dtype=torch.bool)
     left, right = torch.randn(2, options.product, options.product)
-    runs = {name: lambda model=model: model(features, mask) for name, model in models.items()}
-    with threads(options.threads), torch.inference_mode(), denormals_as_zero():
-        flops = {name: count_run(model, runs[name]) for name, model in models.items()}
-        latency = measure_latency(runs | {"product": lambda: left @ right}, options.repeats, warmup=1)
-    product_rate = 2 * options.product**3 / latency["product"].median  # FLOPs per second
 
-    print(f"{'':24} {'ms':>9} {'GFLOPs':>8} {'FLOPs ratio':>11} {'time ratio to ' + baseline:>36} {'/ product':>9}")
+    def run(model: nn.Module, precision: str) -> None:
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+            model(features, mask)
+
+    runs: dict[tuple[str, str], Callable[[], object]] = {}
+    for precision in options.precisions:
+        runs |= {(name, precision): partial(run, model, precision) for name, model in models.items()}
+        runs["product", precision] = partial(torch.mm, *(x.to(PRECISIONS[precision]) for x in (left, right)))
+    with threads(options.threads), torch.inference_mode(), denormals_as_zero():
+        flops = {name: count_run(model, partial(model, features, mask)) for name, model in models.items()}
+        latency = measure_latency(runs, options.repeats, warmup=1)
+    product_rates = {p: 2 * options.product**3 / latency["product", p].median for p in options.precisions}
+
+    print(f"{'':34} {'ms':>9} {'GFLOPs':>8} {'FLOPs ratio':>11} {'time ratio to ' + baseline:>36} {'/ product':>9}")
     results = {}
-    for name, model in models.items():
-        ratio = latency_ratio(latency[name], latency[baseline])
-        results[name] = {
-            "seconds": latency[name].median,
+    reference = latency[baseline, options.precisions[0]]
+    for name, precision in runs:
+        if name == "product":
+            continue
+        found = latency[name, precision]
+        ratio = latency_ratio(found, reference)
+        row = {
+            "seconds": found.median,
             "flops": flops[name].total,
             "parts": flops[name].parts,
-            "parameters": count_parameters(model),
+            "parameters": count_parameters(models[name]),
             "flops_ratio": flops[name].total / flops[baseline].total,
             "time_ratio": [ratio.median, ratio.low, ratio.high],
-            "time_over_product": latency[name].median * product_rate / flops[name].total,
+            "time_over_product": found.median * product_rates[precision] / flops[name].total,
         }
-        row = results[name]
+        label = name if precision == "float32" else f"{name}, {precision}"
+        results[label] = row
         interval = f"{ratio.median:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]"
         print(
-            f"{name:24} {1e3 * row['seconds']:9.1f} {row['flops'] / 1e9:8.2f} {row['flops_ratio']:11.3f} "
+            f"{label:34} {1e3 * row['seconds']:9.1f} {row['flops'] / 1e9:8.2f} {row['flops_ratio']:11.3f} "
             f"{interval:>36} {row['time_over_product']:9.2f}"
         )
-    print(f"plain {options.product}^3 product: {product_rate / 1e9:.1f} GFLOPs per second, {options.threads} thread(s)")
+    for precision, rate in product_rates.items():
+        print(
+            f"plain {options.product}^3 product, {precision}: {rate / 1e9:.1f} GFLOPs per second, "
+            f"{options.threads} thread(s)"
+        )
     settings = {key: value for key, value in vars(options).items() if key != "out"}
     with replacing(options.out) as file:
-        json.dump({"settings": settings, "systems": results, "product_rate": product_rate}, file, indent=1)
+        json.dump({"settings": settings, "systems": results, "product_rates": product_rates}, file, indent=1)
 
 
 if __name__ == "__main__":

@@ -60,8 +60,9 @@ def test_scaling(tmp_path):
 def test_full_size(tmp_path):
     result, printed, _ = run("full_size", tmp_path / "full_size.json", SMALL["full_size"])
     names = ["uniform-6, width 16", "temporalmaxer, width 16", "tzn, width 16", "tzn, width 8"]
-    assert list(result["systems"]) == names
-    baseline, _, wide, narrow = result["systems"].values()
+    assert list(result["systems"]) == [*names, *(f"{name}, bfloat16" for name in names)]
+    assert set(result["product_rates"]) == {"float32", "bfloat16"}
+    baseline, _, wide, narrow = (result["systems"][name] for name in names)
     assert baseline["flops_ratio"] == 1.0 and baseline["time_ratio"] == [1.0, 1.0, 1.0]
     assert narrow["flops"] < wide["flops"] == sum(wide["parts"].values())
     assert all(name in printed for name in result["systems"])

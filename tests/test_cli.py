@@ -130,6 +130,18 @@ def test_localize_prints_a_table_and_takes_folders(run, bench, tzoom):
     assert code == 0 and "test_0001: 2 segments" in out and "train_0003: 2 segments" in out
 
 
+def test_localize_with_other_settings_of_inference(run, bench, tzoom):
+    recording = bench / "features" / "test_0000.npy"
+    common = ("localize", recording, "--model", run, "--threshold", 0)
+    assert "1 segments" in tzoom(*common, "inference.max_segments=1")[1]
+    code, out, _ = tzoom(*common, "--top", 3, "inference.precision=bfloat16", "inference.max_segments=2")
+    assert code == 0 and "2 segments" in out
+    assert_one_line_error(tzoom(*common, "inference.precision=half"), "inference.precision", "bfloat16", "half")
+    assert_one_line_error(tzoom(*common, "model.width=3"), "model.width=3", "only settings of inference")
+    assert_one_line_error(tzoom("localize", "inference.sigma=1", "--model", run), "inference.sigma=1", "no video")
+    assert_one_line_error(tzoom("localize", "a=b.npy", "--model", run), "a=b.npy", "no such file")
+
+
 def test_localize_says_why_there_is_nothing(run, bench, tzoom):
     code, out, err = tzoom("localize", bench / "features" / "test_0000.npy", "--model", run, "--threshold", 0.999)
     assert code == 0 and "0 segments" in out and "no segment reaches the score 0.999" in err

@@ -132,11 +132,15 @@ def evaluate(
 
 @app.command(
     epilog="Examples: tzoom localize match7.mp4 --model runs/first --out match7.vtt --preview match7-found.mp4   |   "
-    "tzoom localize features/match7.npy --model runs/first --top 20"
+    "tzoom localize features/match7.npy --model runs/first --top 20 inference.sigma=0.3"
 )
 def localize(
     recordings: Annotated[
-        list[Path], typer.Argument(help="Videos, feature files (.npy .npz .pt .h5), or folders of them")
+        list[Path],
+        typer.Argument(
+            help="Videos, feature files (.npy .npz .pt .h5), or folders of them; "
+            "and other settings of inference, inference.key=value"
+        ),
     ],
     model: Annotated[Path, typer.Option(help="Run or checkpoint folder")],
     out: Annotated[Path | None, typer.Option(help="Write here: .json .csv .vtt .srt .eaf .labelstudio.json")] = None,
@@ -160,9 +164,14 @@ def localize(
     """Find the actions in videos or feature sequences of any length."""
     from temporalzoom.experiments.localization import localize_files
 
+    overrides = [str(given) for given in recordings if _is_override(given)]
+    files = [given for given in recordings if not _is_override(given)]
+    if not files:
+        raise InputError(f"{overrides[0]}: a setting; no video, feature file or folder was given")
     result = localize_files(
-        recordings,
+        files,
         model,
+        overrides=overrides,
         budget=budget,
         threshold=threshold,
         top=top,
@@ -183,6 +192,12 @@ def localize(
         notes.print(f"failed: {reason}", markup=False, highlight=False, soft_wrap=True)
     if result.failed:
         raise typer.Exit(2)
+
+
+def _is_override(given: Path) -> bool:
+    """`section.key=value`, not a file that happens to have an equals sign in its name."""
+    key, sign, _ = str(given).partition("=")
+    return bool(sign) and "." in key and not given.exists()
 
 
 @app.command(epilog="Example: tzoom sweep sweep.yaml --out runs/sweep --workers 2")

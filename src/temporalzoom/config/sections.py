@@ -14,6 +14,7 @@ NotNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
 Tiou = Annotated[float, Field(gt=0, le=1)]
+Precision = Literal["float32", "bfloat16"]
 
 
 class Section(BaseModel):
@@ -269,7 +270,7 @@ class TrainingConfig(Section):
     l1_weight: NotNegative = 1.0
     giou_weight: NotNegative = 1.0
     box_variance_weight: NotNegative = 0.1
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Precision = "float32"
     log_every: Count = 10
     checkpoint_every: Count = 500
     keep_checkpoints: Count = 2
@@ -288,6 +289,7 @@ class InferenceConfig(Section):
     max_move: Share = 0.3
     certainty: NotNegative = 0.0  # scores count by the overlap that predicted variances let expect, to this power
     max_length: Count = 2304  # longer sequences are cut into overlapping windows
+    precision: Precision = "float32"  # of the products in the network
     video_scores: Path | None = None  # a classifier's scores per recording, for a class-agnostic model
 
 

@@ -213,9 +213,9 @@ def _compare(system: System, baseline: System, samples: Sequence[Sample], repeat
 
 def _runner(system: System, samples: Sequence[Sample]) -> Callable[[], object]:
     """All samples one after another, exactly as inference runs them: long ones in overlapping windows."""
-    window = system.config.inference.max_length
+    options = system.config.inference
     arrays = [sample.features for sample in samples]  # cut from raw signals once: it is the network that is measured
-    return lambda: [run_network(system.model, array, window) for array in arrays]
+    return lambda: [run_network(system.model, array, options.max_length, None, options.precision) for array in arrays]
 
 
 def _measure(system: System, samples: Sequence[Sample], latency: LatencyResult, repeats: int) -> SystemCost:
@@ -265,8 +265,9 @@ def _changed(system: System, **settings: str | float) -> System:
 def _decisions(system: System, samples: Sequence[Sample]) -> dict[str, list[NDArray[np.floating]]]:
     """tau, kept and active of each sample, (T,) each."""
     found: dict[str, list[NDArray[np.floating]]] = {"tau": [], "kept": [], "active": []}
+    options = system.config.inference
     for sample in samples:
-        depth = run_network(system.model, sample.features, system.config.inference.max_length).depth
+        depth = run_network(system.model, sample.features, options.max_length, None, options.precision).depth
         assert depth is not None
         for name, rows in found.items():
             rows.append(getattr(depth, name).float().numpy())

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 
+from temporalzoom.config import change_inference
 from temporalzoom.errors import InputError
 from temporalzoom.exports import SUFFIXES as EXPORTS
 from temporalzoom.exports import write_segments
@@ -43,6 +44,7 @@ def localize_files(
     paths: Sequence[Path],
     model: Path,
     *,
+    overrides: Sequence[str] = (),
     budget: float | None = None,
     threshold: float | None = None,
     top: int | None = None,
@@ -58,7 +60,8 @@ def localize_files(
 
     A feature file holds what those of the training data held: features, or a raw signal. A video becomes features as
     those of the training data did, or by the named backbone. A file that fails is told about, the others go on.
-    out, preview: files to write, see `write_segments` and `write_preview`.
+    overrides: of settings of inference, `inference.key=value`. out, preview: files to write, see `write_segments` and
+    `write_preview`.
     """
     console = console or Console(stderr=True)
     files, result = _files(paths), Localized()
@@ -66,6 +69,7 @@ def localize_files(
     videos = [file for file in files if file not in others and _is_video(file, result.failed)]
     _check_targets(out, preview, videos)
     source = _Source(Localizer.load(model, budget), model, stride, window, fps, backbone)
+    source.localizer.options = change_inference(source.localizer.options, overrides)
     if videos:
         _ = source.backbone  # what is wrong with it is wrong for every video
     localizer = source.localizer

@@ -172,7 +172,7 @@ class Localizer:
         """
         array = self._checked(features)
         protected = self._protected(len(array), grid or self.grid, truth)
-        return run_network(self.model, array, self.options.max_length, protected)
+        return run_network(self.model, array, self.options.max_length, protected, self.options.precision)
 
     def localize_samples(self, samples: Iterable[Sample]) -> dict[str, Segments]:
         """Everything found in each sample, down to the lowest score: what evaluation needs."""

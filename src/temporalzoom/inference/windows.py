@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from temporalzoom.config import Precision
 from temporalzoom.models import Outputs
 from temporalzoom.models.allocator import keep_freed_memory
 from temporalzoom.models.denormals import denormals_as_zero
@@ -36,11 +37,16 @@ def plan_windows(length: int, window: int, margin: int) -> Iterator[tuple[int, i
 @torch.inference_mode()
 @denormals_as_zero()
 def run_network(
-    model: nn.Module, features: NDArray[np.float32], window: int, boundaries: Tensor | None = None
+    model: nn.Module,
+    features: NDArray[np.float32],
+    window: int,
+    boundaries: Tensor | None = None,
+    precision: Precision = "float32",
 ) -> Outputs:
-    """Raw outputs of one sequence. features: (T, F), T >= 1 -> Outputs with tensors of (T, ...).
+    """Raw outputs of one sequence. features: (T, F), T >= 1 -> Outputs with float32 tensors of (T, ...).
 
-    boundaries: (T,) boolean, true positions to protect from pruning, for the oracle ablation of `tzn`.
+    boundaries: (T,) boolean, true positions to protect from pruning, for the oracle ablation of `tzn`. precision: of
+    the products inside the network.
     """
     keep_freed_memory()
     field = getattr(model, "receptive_field", None)
@@ -50,6 +56,7 @@ def run_network(
         piece = torch.tensor(np.ascontiguousarray(features[first:last], np.float32))[None]
         mask = torch.ones(1, last - first, dtype=torch.bool)
         truth = {} if boundaries is None else {"boundaries": boundaries[None, first:last]}
-        outputs: Outputs = model(piece, mask, **truth)
-        parts.append(outputs.part(keep_first - first, keep_last - first, first))
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+            outputs: Outputs = model(piece, mask, **truth)
+        parts.append(outputs.as_float32().part(keep_first - first, keep_last - first, first))
     return Outputs.concatenate(parts)

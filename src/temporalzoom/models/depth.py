@@ -31,7 +31,9 @@ def gradient_magnitude(features: Tensor, mask: Tensor, factor: Tensor | None = N
         return torch.zeros_like(mask, dtype=features.dtype)
     # Reflected at an edge, both neighbours are the same position: the difference is zero there.
     change = features[:, 2:] - features[:, :-2]
-    size = torch.linalg.vector_norm(change if factor is None else change * factor, dim=-1)
+    if factor is not None:
+        change *= factor  # in place: features are wide, and memory is what this waits for
+    size = torch.linalg.vector_norm(change, dim=-1)
     size = F.pad(size * (mask[:, :-2] & mask[:, 2:]), (1, 1))
     mean = size.sum(1, keepdim=True) / mask.sum(1, keepdim=True).clamp(min=1)
     return size / mean.clamp(min=1e-6)

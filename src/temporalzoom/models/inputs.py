@@ -63,14 +63,15 @@ class Stem(nn.Module):
         )
         self.norms = nn.ModuleList(nn.LayerNorm(after) for after in widths[1:])
 
-    def forward(self, features: Tensor, mask: Tensor) -> Tensor:
-        """features: (B, T, W * C), mask: (B, T)."""
+    def forward(self, features: Tensor, mask: Tensor | None) -> Tensor:
+        """features: (B, T, W * C); mask: (B, T), None: nothing is padding."""
         middle = features.unflatten(2, (self.window, -1)).narrow(2, (self.window - self.rows) // 2, self.rows)
-        rows = (middle * mask[:, :, None, None]).flatten(1, 2)
+        rows = (middle if mask is None else middle * mask[:, :, None, None]).flatten(1, 2)
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
             rows = F.gelu(norm(convolution(rows)))
-            per_position = rows.shape[1] // mask.shape[1]
-            rows = rows * mask.repeat_interleave(per_position, 1).unsqueeze(-1)
+            if mask is not None:
+                per_position = rows.shape[1] // mask.shape[1]
+                rows = rows * mask.repeat_interleave(per_position, 1).unsqueeze(-1)
         return rows
 
 
@@ -116,9 +117,15 @@ class Projection(nn.Module):
 
     def forward(self, features: Tensor, mask: Tensor) -> Tensor:
         """features: (B, T, F), mask: (B, T). Padding is zeroed before each convolution: it never leaks in."""
-        tokens, valid = self.standardized(features), mask.unsqueeze(-1)
+        padding = None if bool(mask.all()) else mask  # at inference there is none to pass over
+        tokens = self.standardized(features)
         if self.stem is not None:
-            tokens = self.stem(tokens, mask)
+            tokens = self.stem(tokens, padding)
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
-            tokens = self.activation(norm(convolution(tokens * valid)))
-        return tokens * valid
+            tokens = self.activation(norm(convolution(zeroed(tokens, padding))))
+        return zeroed(tokens, padding)
+
+
+def zeroed(tokens: Tensor, mask: Tensor | None) -> Tensor:
+    """Tokens (B, T, D), zero where the mask (B, T) is not; None: as they are."""
+    return tokens if mask is None else tokens * mask.unsqueeze(-1)

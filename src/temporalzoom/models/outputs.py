@@ -105,6 +105,10 @@ class Outputs:
         """The same outputs with `function` applied to every tensor."""
         return _map(self, function)
 
+    def as_float32(self) -> Outputs:
+        """Half precision becomes float32; masks stay masks."""
+        return self.map(lambda x: x.float() if x.is_floating_point() else x)
+
     def part(self, low: int, high: int, shift: int) -> Outputs:
         """Of a single sequence, the rows that stand in [low, high) of it, without the batch dimension.
 
@@ -128,8 +132,12 @@ class Outputs:
 
     def blend(self, other: Outputs, weight: Tensor) -> Outputs:
         """`self + weight * (other - self)`, tensor by tensor."""
-        mixed = {n: torch.lerp(v, getattr(other, n), weight) for n, v in vars(self).items() if isinstance(v, Tensor)}
-        return Outputs(**mixed)  # type: ignore[arg-type]
+
+        def mixed(before: Tensor, after: Tensor) -> Tensor:  # in half precision they need not be of one type
+            return torch.lerp(before, after.to(before), weight.to(before))
+
+        both = {n: mixed(v, getattr(other, n)) for n, v in vars(self).items() if isinstance(v, Tensor)}
+        return Outputs(**both)  # type: ignore[arg-type]
 
     @classmethod
     def concatenate(cls, parts: Sequence[Outputs]) -> Outputs:

@@ -21,6 +21,7 @@ from temporalzoom.models.inputs import Projection
 from temporalzoom.models.outputs import Outputs, Points
 
 UNLIMITED = 1e4  # offsets of the coarsest level, as in the published settings
+LOWEST = -1e30  # below every token, and zero times it is zero
 
 
 @dataclass
@@ -42,11 +43,12 @@ def max_pooled(level: Level) -> Tensor:
 
     Padding never wins: the published codes let its zeros compete.
     """
-    lowest = float("-inf")
-    tokens = F.pad(level.tokens.masked_fill(~level.mask.unsqueeze(-1), lowest), (0, 0, 1, 1), value=lowest)
+    # Added and multiplied: several times as fast as filling where a mask says so.
+    padding = LOWEST * ~level.mask.unsqueeze(-1)
+    tokens = F.pad(level.tokens + padding, (0, 0, 1, 1), value=LOWEST)
     # Not `max_pool1d`, which wants time last: turning tokens around takes longer than comparing them.
     pooled = torch.maximum(torch.maximum(tokens[:, :-2:2], tokens[:, 1:-1:2]), tokens[:, 2::2])
-    return pooled.masked_fill(~halved(level.mask).unsqueeze(-1), 0.0)
+    return pooled * halved(level.mask).unsqueeze(-1)
 
 
 def pyramid_points(masks: Sequence[Tensor], finest: float) -> Points:

@@ -140,7 +140,7 @@ def _step(
         with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
             outputs = model(batch.features, batch.mask, **truth)
         positives = getattr(model, "positives", None)
-        terms = objective(outputs.map(_as_float), batch, config, step / options.steps, positives)
+        terms = objective(outputs.as_float32(), batch, config, step / options.steps, positives)
         loss = torch.stack(list(terms.values())).sum() / options.accumulate
         loss.backward()
         for name, value in {"loss": loss * options.accumulate, **terms}.items():
@@ -206,11 +206,6 @@ def _check_stem(config: Config, split: Split) -> None:
             f"model.stem: its strides make {math.prod(stem)} rows per position; data.stride must be the same, it is "
             f"{framing.stride}"
         )
-
-
-def _as_float(tensor: Tensor) -> Tensor:
-    """Half precision becomes float32; masks stay masks."""
-    return tensor.float() if tensor.is_floating_point() else tensor
 
 
 def _prepare_run(config: Config, run: Path, resume: bool) -> int:
