@@ -312,6 +312,20 @@ def test_ambiguous_spans_count_for_a_model_as_for_a_file(run, bench, tmp_path, t
     assert of_model == pytest.approx(of_file) and of_model != plain
 
 
+def test_the_table_by_length_is_of_the_same_protocol(tmp_path, tzoom):
+    """A detection in an ambiguous span, more sure than the true one: a false positive to ActivityNet only."""
+    truth = {"annotations": [{"segment": [1, 3], "label": "jump"}], "ambiguous": [[10, 20]], "subset": "test"}
+    (tmp_path / "truth.json").write_text(json.dumps({"database": {"v": {"duration": 30, **truth}}}))
+    found = [{"segment": [11, 13], "label": "jump", "score": 0.9}, {"segment": [1, 3], "label": "jump", "score": 0.8}]
+    (tmp_path / "found.json").write_text(json.dumps({"results": {"v": found}}))
+    files = ("--predictions", tmp_path / "found.json", "--truth", tmp_path / "truth.json", "--tiou", "0.5")
+    rows = {}
+    for protocol in ("anet", "th14"):
+        _, out, _ = tzoom("eval", *files, "--protocol", protocol)
+        [rows[protocol]] = [line for line in out.splitlines() if "1 to 3 s" in line]
+    assert "50.00" in rows["anet"] and "100.00" in rows["th14"]
+
+
 def test_a_run_is_not_overwritten(run, bench, tzoom):
     result = tzoom("train", bench / "config.yaml", *TINY, "--out", run)
     assert_one_line_error(result, run, "--resume")

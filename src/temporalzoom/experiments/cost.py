@@ -47,6 +47,8 @@ RECORDINGS = 8
 DEEP = "deep"  # the part that sees active tokens only
 # What deciding where to zoom adds to a network of two paths: all that is not one of these.
 PATHS = ("projection", "shallow", DEEP, "heads")
+# A batch, where time goes into what is computed more than into starting it: so many sequences of at most this length.
+AT_ONCE, AT_ONCE_LENGTH = 16, 1024
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class Overhead:
 
     flops: float  # local context, depth, importance, and keys and values of what active tokens look at
     time: float  # everything outside of projection, paths and heads: gathering and hysteresis too
+    time_at_once: float  # the same of AT_ONCE sequences in one batch
 
 
 @dataclass(frozen=True)
@@ -275,26 +278,42 @@ def _decisions(system: System, samples: Sequence[Sample]) -> dict[str, list[NDAr
 
 
 def _overhead(system: System, sample: Sample, repeats: int) -> Overhead:
-    """On one pass over a sample, cut to what inference passes at once."""
-    options = system.config.model
-    features = sample.features[: system.config.inference.max_length]
+    """On one pass over a sample, cut to what inference passes at once; and on a batch of shorter ones."""
+    options, features = system.config.model, sample.features[: system.config.inference.max_length]
     layer = TransformerLayer(options.width, options.heads, options.window).eval()
-    tokens, batch = torch.randn(1, len(features), options.width), torch.from_numpy(features.copy())[None]
-    mask = torch.ones(1, len(features), dtype=torch.bool)
-    layout = TokenLayout.build(mask, options.window)
+    time = _deciding_time(system.model, layer, features, options.window, repeats)
+    batch = np.stack([features[:AT_ONCE_LENGTH]] * AT_ONCE)
+    time_at_once = _deciding_time(system.model, layer, batch, options.window, repeats)
+    tokens, layout = _tokens_like(features[None], layer, options.window)
+    flops, layer_flops = count_flops(system.model, features), count_run(layer, lambda: layer(tokens, layout)).total
+    deciding = sum(count for name, count in flops.parts.items() if name not in PATHS)
+    return Overhead(deciding / layer_flops, time, time_at_once)
+
+
+def _tokens_like(
+    batch: NDArray[np.float32], layer: TransformerLayer, window: int | None
+) -> tuple[torch.Tensor, TokenLayout]:
+    """Random tokens for a layer, as many as there are positions in (B, T, F), and their layout."""
+    mask = torch.ones(batch.shape[:2], dtype=torch.bool)
+    return torch.randn(*mask.shape, layer.attention_norm.normalized_shape[0]), TokenLayout.build(mask, window)
+
+
+def _deciding_time(
+    model: nn.Module, layer: TransformerLayer, features: NDArray[np.float32], window: int | None, repeats: int
+) -> float:
+    """Time outside of projection, paths and heads, relative to `layer`. features: (T, F) or (B, T, F)."""
+    batch = torch.from_numpy(np.array(features, ndmin=3))
+    mask = torch.ones(batch.shape[:2], dtype=torch.bool)
+    tokens, layout = _tokens_like(batch.numpy(), layer, window)
 
     @torch.inference_mode()
     def run() -> None:
-        system.model(batch, mask)
+        model(batch, mask)
         layer(tokens, layout)
 
     # The parts of the network and the layer under one roof, so that each round times both.
     roof = nn.Module()
-    for name, part in (*system.model.named_children(), ("layer", layer)):
+    for name, part in (*model.named_children(), ("layer", layer)):
         roof.add_module(name, part)
     seconds = time_parts(roof, run, repeats)
-    flops, layer_flops = count_flops(system.model, features), count_run(layer, lambda: layer(tokens, layout)).total
-    return Overhead(
-        sum(count for name, count in flops.parts.items() if name not in PATHS) / layer_flops,
-        sum(spent for name, spent in seconds.items() if name not in (*PATHS, "layer")) / seconds["layer"],
-    )
+    return sum(spent for name, spent in seconds.items() if name not in (*PATHS, "layer")) / seconds["layer"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from temporalzoom.experiments.cost import CostComparison, SystemCost
+from temporalzoom.experiments.cost import AT_ONCE, CostComparison, SystemCost
 
 # The network's parts in the order of the signal, where their names alone do not say enough.
 PARTS = {
@@ -77,6 +77,7 @@ def _depth_table(cost: SystemCost) -> Table:
     table.add_row("positions that enter the deep path", f"{100 * depth.active:.1f} %")
     table.add_row("deciding where to zoom, FLOPs / one layer", f"{depth.overhead.flops:.3f}")
     table.add_row("deciding and gathering, time / one layer", f"{depth.overhead.time:.3f}")
+    table.add_row(f"the same, {AT_ONCE} sequences at once", f"{depth.overhead.time_at_once:.3f}")
     return table
 
 

@@ -41,6 +41,7 @@ class Score:
     protocol: str
     detection: DetectionResult
     boundaries: BoundaryErrors | None  # None where frames per second are not known
+    ambiguous: dict[str, Segments] | None = None  # spans that the protocol th14 passes over
     skipped: tuple[str, ...] = ()
 
     def summary(self, proposals: bool = False) -> dict[str, Any]:
@@ -58,7 +59,13 @@ class Score:
     def tables(self, proposals: bool = False) -> list[Table]:
         tables = [
             per_class_table(self.detection),
-            per_length_table(self.truth, self.predictions, self.detection.thresholds),
+            per_length_table(
+                self.truth,
+                self.predictions,
+                self.detection.thresholds,
+                protocol=self.protocol,
+                ambiguous=self.ambiguous,
+            ),
         ]
         if self.boundaries is not None:
             errors = self.boundaries
@@ -88,9 +95,10 @@ def score_file(
     found = read_predictions(predictions)
     rates = {name: recording.fps for name, recording in annotations.recordings.items()}
     known = {name: fps for name, fps in rates.items() if fps}
-    result = _detect(annotations.truth(), found, thresholds, protocol, annotations.ambiguous())
+    ambiguous = annotations.ambiguous()
+    result = _detect(annotations.truth(), found, thresholds, protocol, ambiguous)
     boundaries = boundary_errors(annotations.truth(), found, known) if len(known) == len(rates) else None
-    return Score(annotations.truth(), found, protocol, result, boundaries)
+    return Score(annotations.truth(), found, protocol, result, boundaries, ambiguous)
 
 
 def score_model(
@@ -125,9 +133,10 @@ def score_model(
     if config.data.class_agnostic and localizer.options.video_scores is None and console is not None:
         note = "class-agnostic: scored without labels; inference.video_scores gives them"
         console.print(note, highlight=False, soft_wrap=True)
-    result = _detect(truth, predictions, thresholds or config.evaluation.thresholds, protocol, data.test.ambiguous())
+    ambiguous = data.test.ambiguous()
+    result = _detect(truth, predictions, thresholds or config.evaluation.thresholds, protocol, ambiguous)
     boundaries = boundary_errors(truth, predictions, frames_per_second(data.test))
-    return Score(truth, predictions, protocol, result, boundaries, data.skipped)
+    return Score(truth, predictions, protocol, result, boundaries, ambiguous, data.skipped)
 
 
 def _detect(
