@@ -118,7 +118,7 @@ RECIPES: dict[str, tuple[str, ...]] = {
 # What `tzn` has of its own on a data set. `attention` is the context that its table was measured with.
 ZOOMS: dict[str, tuple[str, ...]] = {
     "sbhar": ("tzn.context=attention",),
-    "sbhar-stem": ("tzn.shallow_layers=0", "tzn.deep_layers=4", "tzn.share=0.2"),
+    "sbhar-stem": ("tzn.shallow_layers=0", "tzn.deep_layers=4"),
     "rats": ("tzn.shallow_layers=0", "tzn.deep_layers=4"),
 }
 # What the pyramid detectors of the field were published with, beside the data set's own recipe.
