@@ -25,6 +25,7 @@ from temporalzoom.metrics.latency import latency_ratio, measure_latency, threads
 from temporalzoom.models import build_model
 from temporalzoom.models.allocator import keep_freed_memory
 from temporalzoom.models.denormals import denormals_as_zero
+from temporalzoom.models.precision import products_in
 
 CLASSES = 20
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -66,7 +67,7 @@ def main() -> None:
     left, right = torch.randn(2, options.product, options.product)
 
     def run(model: nn.Module, precision: str) -> None:
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+        with products_in(precision):
             model(features, mask)
 
     runs: dict[tuple[str, str], Callable[[], object]] = {}

@@ -165,7 +165,7 @@ def localize(
     from temporalzoom.experiments.localization import localize_files
 
     overrides = [str(given) for given in recordings if _is_override(given)]
-    files = [given for given in recordings if not _is_override(given)]
+    files = [given for given in recordings if str(given) not in overrides]
     if not files:
         raise InputError(f"{overrides[0]}: a setting; no video, feature file or folder was given")
     result = localize_files(

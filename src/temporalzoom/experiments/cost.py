@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from temporalzoom.config import Config, load_config
 from temporalzoom.datasets.samples import Sample, Split
@@ -39,6 +39,7 @@ from temporalzoom.metrics.latency import (
 )
 from temporalzoom.models import TemporalZoom
 from temporalzoom.models.layers import TokenLayout, TransformerLayer
+from temporalzoom.models.precision import products_in
 from temporalzoom.training.checkpoint import find_checkpoint, load_weights, read_info
 from temporalzoom.training.network import model_from_config, oracle_reach
 
@@ -279,41 +280,40 @@ def _decisions(system: System, samples: Sequence[Sample]) -> dict[str, list[NDAr
 
 def _overhead(system: System, sample: Sample, repeats: int) -> Overhead:
     """On one pass over a sample, cut to what inference passes at once; and on a batch of shorter ones."""
-    options, features = system.config.model, sample.features[: system.config.inference.max_length]
+    features = sample.features[: system.config.inference.max_length]
+    one = torch.tensor(features)[None]
+    several = one[:, :AT_ONCE_LENGTH].repeat(AT_ONCE, 1, 1)
+    flops, layer_flops = count_flops(system.model, features), count_run(*_one_layer(system, one)).total
+    return Overhead(
+        sum(count for name, count in flops.parts.items() if name not in PATHS) / layer_flops,
+        _deciding_time(system, one, repeats),
+        _deciding_time(system, several, repeats),
+    )
+
+
+def _one_layer(system: System, batch: Tensor) -> tuple[TransformerLayer, Callable[[], Tensor]]:
+    """A layer of the network's width, and a pass of it over as many random tokens as (B, T, F) has positions."""
+    options = system.config.model
     layer = TransformerLayer(options.width, options.heads, options.window).eval()
-    time = _deciding_time(system.model, layer, features, options.window, repeats)
-    batch = np.stack([features[:AT_ONCE_LENGTH]] * AT_ONCE)
-    time_at_once = _deciding_time(system.model, layer, batch, options.window, repeats)
-    tokens, layout = _tokens_like(features[None], layer, options.window)
-    flops, layer_flops = count_flops(system.model, features), count_run(layer, lambda: layer(tokens, layout)).total
-    deciding = sum(count for name, count in flops.parts.items() if name not in PATHS)
-    return Overhead(deciding / layer_flops, time, time_at_once)
+    tokens = torch.randn(*batch.shape[:2], options.width)
+    layout = TokenLayout.build(torch.ones(batch.shape[:2], dtype=torch.bool), options.window)
+    return layer, lambda: layer(tokens, layout)
 
 
-def _tokens_like(
-    batch: NDArray[np.float32], layer: TransformerLayer, window: int | None
-) -> tuple[torch.Tensor, TokenLayout]:
-    """Random tokens for a layer, as many as there are positions in (B, T, F), and their layout."""
+def _deciding_time(system: System, batch: Tensor, repeats: int) -> float:
+    """Time outside of projection, paths and heads, relative to one layer. batch: (B, T, F)."""
+    layer, run_layer = _one_layer(system, batch)
     mask = torch.ones(batch.shape[:2], dtype=torch.bool)
-    return torch.randn(*mask.shape, layer.attention_norm.normalized_shape[0]), TokenLayout.build(mask, window)
-
-
-def _deciding_time(
-    model: nn.Module, layer: TransformerLayer, features: NDArray[np.float32], window: int | None, repeats: int
-) -> float:
-    """Time outside of projection, paths and heads, relative to `layer`. features: (T, F) or (B, T, F)."""
-    batch = torch.from_numpy(np.array(features, ndmin=3))
-    mask = torch.ones(batch.shape[:2], dtype=torch.bool)
-    tokens, layout = _tokens_like(batch.numpy(), layer, window)
 
     @torch.inference_mode()
     def run() -> None:
-        model(batch, mask)
-        layer(tokens, layout)
+        with products_in(system.config.inference.precision):
+            system.model(batch, mask)
+            run_layer()
 
     # The parts of the network and the layer under one roof, so that each round times both.
     roof = nn.Module()
-    for name, part in (*model.named_children(), ("layer", layer)):
+    for name, part in (*system.model.named_children(), ("layer", layer)):
         roof.add_module(name, part)
     seconds = time_parts(roof, run, repeats)
     return sum(spent for name, spent in seconds.items() if name not in (*PATHS, "layer")) / seconds["layer"]

@@ -13,6 +13,7 @@ from temporalzoom.config import Precision
 from temporalzoom.models import Outputs
 from temporalzoom.models.allocator import keep_freed_memory
 from temporalzoom.models.denormals import denormals_as_zero
+from temporalzoom.models.precision import products_in
 
 
 def plan_windows(length: int, window: int, margin: int) -> Iterator[tuple[int, int, int, int]]:
@@ -56,7 +57,7 @@ def run_network(
         piece = torch.tensor(np.ascontiguousarray(features[first:last], np.float32))[None]
         mask = torch.ones(1, last - first, dtype=torch.bool)
         truth = {} if boundaries is None else {"boundaries": boundaries[None, first:last]}
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+        with products_in(precision):
             outputs: Outputs = model(piece, mask, **truth)
         parts.append(outputs.as_float32().part(keep_first - first, keep_last - first, first))
     return Outputs.concatenate(parts)

@@ -22,6 +22,7 @@ from temporalzoom.errors import InputError
 from temporalzoom.models.allocator import keep_freed_memory
 from temporalzoom.models.denormals import denormals_as_zero
 from temporalzoom.models.inputs import Standardize
+from temporalzoom.models.precision import products_in
 from temporalzoom.models.video import VideoDetector
 from temporalzoom.training.batches import Batch, training_batch
 from temporalzoom.training.checkpoint import (
@@ -137,7 +138,7 @@ def _step(
         index = step * options.accumulate + part
         batch = _batch(model, split, config, index, augmentation)
         truth = {} if batch.boundaries is None else {"boundaries": batch.boundaries}  # only the oracle ablation has it
-        with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
+        with products_in(options.precision):
             outputs = model(batch.features, batch.mask, **truth)
         positives = getattr(model, "positives", None)
         terms = objective(outputs.as_float32(), batch, config, step / options.steps, positives)
