@@ -23,9 +23,7 @@ from temporalzoom.atomic import replacing
 from temporalzoom.metrics.cost import count_parameters, count_run
 from temporalzoom.metrics.latency import latency_ratio, measure_latency, threads
 from temporalzoom.models import build_model
-from temporalzoom.models.allocator import keep_freed_memory
-from temporalzoom.models.denormals import denormals_as_zero
-from temporalzoom.models.precision import products_in
+from temporalzoom.models.runtime import denormals_as_zero, keep_freed_memory, products_in
 
 CLASSES = 20
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}

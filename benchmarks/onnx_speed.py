@@ -22,11 +22,11 @@ import torch
 from temporalzoom.atomic import replacing
 from temporalzoom.config import Config, InferenceConfig, load_config
 from temporalzoom.errors import InputError
-from temporalzoom.inference.onnx_export import save_onnx
 from temporalzoom.inference.onnx_network import OnnxDescription
 from temporalzoom.models import TemporalZoom
+from temporalzoom.runs.network import model_from_config
 from temporalzoom.timegrid import TimeGrid
-from temporalzoom.training.network import model_from_config
+from temporalzoom.workflows.export import save_onnx
 
 DEFAULT = ("model.dropout=0", "tzn.share=0.15")
 NAMES = ("uniform-6", "tzn")

@@ -22,8 +22,7 @@ from temporalzoom.atomic import replacing
 from temporalzoom.metrics.cost import count_run, peak_memory
 from temporalzoom.metrics.latency import latency_ratio, measure_latency, threads
 from temporalzoom.models import build_model
-from temporalzoom.models.allocator import keep_freed_memory
-from temporalzoom.models.denormals import denormals_as_zero
+from temporalzoom.models.runtime import denormals_as_zero, keep_freed_memory
 
 CLASSES = 20
 

@@ -28,13 +28,13 @@ from temporalzoom.config import Config, load_config
 from temporalzoom.datasets.samples import Sample, Split
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
-from temporalzoom.experiments.demo import ADAPTIVE, BASELINE, RECIPE, SYSTEMS, THRESHOLDS
-from temporalzoom.experiments.evaluation import evaluate_split
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.inference.windows import run_network
 from temporalzoom.metrics.cost import count_run
+from temporalzoom.runs.network import model_from_config
 from temporalzoom.training import train
-from temporalzoom.training.network import model_from_config
+from temporalzoom.workflows.demo import ADAPTIVE, BASELINE, RECIPE, SYSTEMS, THRESHOLDS
+from temporalzoom.workflows.evaluation import evaluate_split
 from zoombench import interval  # the script beside this one
 
 SUPERVISIONS = {

@@ -31,14 +31,14 @@ from temporalzoom.config import Config, load_config
 from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
-from temporalzoom.experiments.demo import ADAPTIVE, RECIPE, REFINED, SYSTEMS
 from temporalzoom.metrics.cost import peak_memory
 from temporalzoom.metrics.latency import latency_ratio, measure_latency, threads
-from temporalzoom.models.denormals import denormals_as_zero
+from temporalzoom.models.runtime import denormals_as_zero
+from temporalzoom.runs.network import model_from_config
 from temporalzoom.training.batches import training_batch
-from temporalzoom.training.network import model_from_config
 from temporalzoom.training.objective import objective
 from temporalzoom.training.optimizer import build_optimizer, learning_rate
+from temporalzoom.workflows.demo import ADAPTIVE, RECIPE, REFINED, SYSTEMS
 
 # Name -> system of the demo, and what is changed about it.
 VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {

@@ -22,7 +22,7 @@ from rich.table import Table
 from scipy import stats
 
 from temporalzoom.atomic import replacing
-from temporalzoom.experiments.demo import ADAPTIVE, BASELINE, REFINED, SYSTEMS, run_demo
+from temporalzoom.workflows.demo import ADAPTIVE, BASELINE, REFINED, SYSTEMS, run_demo
 
 
 def main() -> None:

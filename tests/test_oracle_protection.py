@@ -11,11 +11,11 @@ from rich.console import Console
 from temporalzoom.config import load_config
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
-from temporalzoom.experiments.evaluation import evaluate_run
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.models import TemporalZoom
+from temporalzoom.runs.checkpoint import find_checkpoint
 from temporalzoom.training import TrainingInterrupted, loop, train
-from temporalzoom.training.checkpoint import find_checkpoint
+from temporalzoom.workflows.evaluation import evaluate_run
 
 # Pruning keeps next to nothing, and protects two positions (8 frames) to either side.
 TINY = """

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.table import Table
 
-from temporalzoom.datasets.annotations import Annotations, Recording, read_annotations
 from temporalzoom.datasets.check import (
     DataProblems,
     Problem,
@@ -24,6 +23,7 @@ from temporalzoom.datasets.check import (
 )
 from temporalzoom.datasets.statistics import covered_time, describe, overlapping_instances, statistics
 from temporalzoom.errors import InputError
+from temporalzoom.formats.annotations import Annotations, Recording, read_annotations
 from temporalzoom.segments import Segments
 from temporalzoom.signals.feature_files import write_features
 from temporalzoom.signals.feature_store import open_features

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalzoom.config import DataConfig
-from temporalzoom.datasets.annotations import Annotations, Recording
 from temporalzoom.datasets.splits import FOLDS, subject, with_subsets
 from temporalzoom.errors import InputError
+from temporalzoom.formats.annotations import Annotations, Recording
 
 
 def make_annotations(people: dict[str, str | None]) -> Annotations:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from temporalzoom.config import DataConfig
-from temporalzoom.datasets.annotations import read_annotations
 from temporalzoom.datasets.sources import load_data, open_source
 from temporalzoom.errors import InputError
+from temporalzoom.formats.annotations import read_annotations
 
 ROWS, FPS = 300, 100.0
 

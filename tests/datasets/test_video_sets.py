@@ -17,10 +17,10 @@ from temporalzoom.datasets.sources import load_data, open_source
 from temporalzoom.datasets.statistics import statistics
 from temporalzoom.datasets.video_sets import clipped
 from temporalzoom.errors import InputError
-from temporalzoom.experiments.scoring import score_model
 from temporalzoom.segments import Segments
 from temporalzoom.signals.feature_files import write_features
 from temporalzoom.timegrid import TimeGrid
+from temporalzoom.workflows.evaluate import score_model
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 DURATION, WIDTH = 64.0, 3

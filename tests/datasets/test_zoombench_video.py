@@ -14,11 +14,11 @@ import pytest
 from temporalzoom.cli import main
 from temporalzoom.config import load_config
 from temporalzoom.datasets import zoombench_video
-from temporalzoom.datasets.annotations import read_annotations
 from temporalzoom.datasets.zoombench_render import render, render_blocks
 from temporalzoom.datasets.zoombench_scenes import ACTIONS, EVENTS, LONGEST, SHORTEST, Clip, VideoBench, draw_clip
 from temporalzoom.datasets.zoombench_video import video_annotations, write_video, write_zoombench_video
 from temporalzoom.errors import InputError
+from temporalzoom.formats.annotations import read_annotations
 from temporalzoom.signals.decoding import probe, read_frames
 
 SMALL = VideoBench(clips=4, seconds=6, size=32, seed=3)

@@ -15,9 +15,9 @@ from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
 from temporalzoom.experiments.real_data import bench_config, costs, differences, levels, run_bench
 from temporalzoom.experiments.real_data_tables import markdown, tables
-from temporalzoom.experiments.recipes import BENCHMARKS, DETECTORS, OURS, RETROFIT, SYSTEMS
 from temporalzoom.experiments.retrofit import added_lines, code_lines
 from temporalzoom.segments import Segments
+from temporalzoom.workflows.recipes import BENCHMARKS, DETECTORS, OURS, RETROFIT, SYSTEMS
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 TRUTH = {f"r{i}": Segments([1.0, 5.0], [3.0, 9.0], ["run", "jump"]) for i in range(8)}

@@ -12,10 +12,10 @@ from temporalzoom.config import load_config
 from temporalzoom.datasets.zoombench import make_zoombench
 from temporalzoom.errors import InputError
 from temporalzoom.inference.localizer import Localizer
+from temporalzoom.runs.checkpoint import find_checkpoint
 from temporalzoom.segments import Segments
 from temporalzoom.timegrid import TimeGrid
 from temporalzoom.training import train
-from temporalzoom.training.checkpoint import find_checkpoint
 
 TINY = """
 data.zoombench.sequences=3 data.zoombench.length=80 data.zoombench.dimension=8 data.zoombench.classes=2

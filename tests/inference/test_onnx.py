@@ -19,7 +19,6 @@ from temporalzoom.datasets.zoombench import make_zoombench
 from temporalzoom.errors import InputError
 from temporalzoom.inference import onnx_forms
 from temporalzoom.inference.localizer import Localizer
-from temporalzoom.inference.onnx_export import save_onnx
 from temporalzoom.inference.onnx_forms import hold
 from temporalzoom.inference.onnx_network import OnnxDescription, OnnxNetwork, compare_networks
 from temporalzoom.models import build_model
@@ -28,6 +27,7 @@ from temporalzoom.signals.extraction import ExtractionSettings
 from temporalzoom.signals.framing import Framing
 from temporalzoom.timegrid import TimeGrid
 from temporalzoom.training import train
+from temporalzoom.workflows.export import save_onnx
 
 WIDTH = 6
 LENGTHS = (1, 2, 3, 4, 31, 32, 33, 63, 64, 65, 100)  # attention works in blocks of 32

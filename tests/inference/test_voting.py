@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from temporalzoom.inference.voting import vote
+from temporalzoom.inference.nms import vote
 
 
 def slow_vote(starts, ends, scores, labels, kept, threshold):

@@ -8,7 +8,7 @@ import pytest
 
 PROGRAM = """
 import resource, torch
-from temporalzoom.models.allocator import keep_freed_memory
+from temporalzoom.models.runtime import keep_freed_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

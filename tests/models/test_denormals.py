@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from temporalzoom.models.denormals import denormals_as_zero
+from temporalzoom.models.runtime import denormals_as_zero
 
 
 def smallest_product() -> float:

@@ -16,13 +16,13 @@ from temporalzoom.datasets.samples import Sample, Split
 from temporalzoom.errors import InputError
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.models.inputs import Projection, Standardize, Stem
+from temporalzoom.runs.checkpoint import find_checkpoint
+from temporalzoom.runs.network import model_from_config
 from temporalzoom.segments import Segments
 from temporalzoom.signals.framing import Framing
 from temporalzoom.timegrid import TimeGrid
 from temporalzoom.training import train
-from temporalzoom.training.checkpoint import find_checkpoint
 from temporalzoom.training.loop import standardize_inputs
-from temporalzoom.training.network import model_from_config
 
 CHANNELS, WIDTH = 3, 8
 TINY = """

@@ -18,7 +18,6 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from temporalzoom.datasets.zoombench_scenes import VideoBench, draw_clip
 from temporalzoom.errors import InputError
-from temporalzoom.experiments.shot_cuts import RenderedScore, event_seconds, score_clip, score_cuts, score_rendered
 from temporalzoom.signals import shot_cuts as module
 from temporalzoom.signals.backbones import backbone, sliding_windows, with_cuts
 from temporalzoom.signals.decoding import read_frames
@@ -34,6 +33,7 @@ from temporalzoom.signals.shot_cuts import (
     transnet,
 )
 from temporalzoom.signals.sidecars import read_sidecar
+from temporalzoom.workflows.cuts import RenderedScore, event_seconds, score_clip, score_cuts, score_rendered
 
 pytest.importorskip("av")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "video.md"

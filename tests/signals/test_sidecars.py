@@ -11,11 +11,11 @@ import yaml
 from temporalzoom.config import load_config
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
+from temporalzoom.runs.checkpoint import read_info
 from temporalzoom.signals.extraction import ExtractionSettings
 from temporalzoom.signals.sidecars import common_settings, read_sidecar
 from temporalzoom.timegrid import TimeGrid
 from temporalzoom.training import train
-from temporalzoom.training.checkpoint import read_info
 
 SWIN = {"backbone": "swin3d_t", "options": {"size": 112}, "stride": 4, "window": 16}
 TINY = [f"model.{x}" for x in ("name=uniform-1", "width=8", "heads=2")] + ["training.steps=1", "training.batch_size=1"]

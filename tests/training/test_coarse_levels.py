@@ -5,7 +5,7 @@ import torch
 
 from temporalzoom.errors import InputError
 from temporalzoom.models import build_model
-from temporalzoom.training.network import model_from_config
+from temporalzoom.runs.network import model_from_config
 from temporalzoom.training.objective import objective
 
 SMALL = {"width": 16, "heads": 2, "window": 3, "distance_channels": 2}

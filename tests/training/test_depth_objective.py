@@ -5,9 +5,9 @@ import torch
 
 from temporalzoom.config import Config, TZNConfig
 from temporalzoom.models import Depth, Outputs
+from temporalzoom.runs.network import model_from_config
 from temporalzoom.training.batches import training_batch
 from temporalzoom.training.depth_objective import GAIN_LIMITS, value_loss, value_targets
-from temporalzoom.training.network import model_from_config
 from temporalzoom.training.objective import assign, detection_terms, objective, position_loss, read_crossings
 
 

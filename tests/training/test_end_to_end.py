@@ -21,20 +21,20 @@ from temporalzoom.config.sections import FrameAugmentConfig
 from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.sources import load_data, takes_videos
 from temporalzoom.errors import InputError
-from temporalzoom.experiments.localization import localize_files
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.models.video import VideoDetector
+from temporalzoom.runs.checkpoint import find_checkpoint, load_weights
+from temporalzoom.runs.network import backbone_from_config, video_model_from_config
 from temporalzoom.signals import pieces
 from temporalzoom.signals.decoding import clock_frames
 from temporalzoom.signals.extraction import video_features
 from temporalzoom.signals.pieces import open_video
 from temporalzoom.training import train
-from temporalzoom.training.checkpoint import find_checkpoint, load_weights
 from temporalzoom.training.frame_augmentation import decoded_side, draw_variation, vary_frames
 from temporalzoom.training.loop import _optimizer, _step
-from temporalzoom.training.network import backbone_from_config, video_model_from_config
 from temporalzoom.training.objective import objective
 from temporalzoom.training.video_batches import clip_of, video_batch
+from temporalzoom.workflows.localize import localize_files
 
 pytest.importorskip("av")
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -20,12 +20,12 @@ from torch import nn
 from temporalzoom.config import TrainingConfig, load_config
 from temporalzoom.datasets.samples import Split
 from temporalzoom.errors import InputError
+from temporalzoom.runs.checkpoint import checkpoint_folder, find_checkpoint, list_checkpoints, read_info
+from temporalzoom.runs.network import model_from_config
 from temporalzoom.segments import Segments
 from temporalzoom.timegrid import TimeGrid
 from temporalzoom.training import TrainingInterrupted, loop, train
-from temporalzoom.training.checkpoint import checkpoint_folder, find_checkpoint, list_checkpoints, read_info
 from temporalzoom.training.metrics_log import MetricsLog, read_metrics
-from temporalzoom.training.network import model_from_config
 from temporalzoom.training.objective import objective
 from temporalzoom.training.optimizer import build_optimizer, learning_rate, update_average
 from temporalzoom.training.progress import TrainingProgress

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from temporalzoom.bdr import distance_targets
 from temporalzoom.config import BDRConfig, Config, TrainingConfig
 from temporalzoom.models import Outputs, Points, build_model
+from temporalzoom.runs.network import RunningPositives, distance_scales, model_from_config
 from temporalzoom.timegrid import TimeGrid
 from temporalzoom.training.batches import Batch, training_batch
-from temporalzoom.training.network import RunningPositives, distance_scales, model_from_config
 from temporalzoom.training.objective import assign, detection_terms, objective
 
 TERMS = ("class", "l1", "giou", "box_variance", "distance", "distance_variance")

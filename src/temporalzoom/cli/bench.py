@@ -107,8 +107,8 @@ def _bench(
 ) -> None:
     from temporalzoom.experiments.real_data import results_file, run_bench
     from temporalzoom.experiments.real_data_tables import tables
-    from temporalzoom.experiments.recipes import BENCHMARKS
-    from temporalzoom.experiments.sweep import SweepInterrupted
+    from temporalzoom.workflows.recipes import BENCHMARKS
+    from temporalzoom.workflows.sweep import SweepInterrupted
 
     try:
         numbers = [int(seed) for seed in seeds.split(",")]

@@ -25,7 +25,7 @@ def export(
     """
     if form != "onnx":
         raise InputError(f"--format: onnx is the only one, got {form!r}")
-    from temporalzoom.inference.onnx_export import export_onnx
+    from temporalzoom.workflows.export import export_onnx
 
     described, agreement = export_onnx(model, out, budget)
     lengths = ", ".join(map(str, agreement.lengths))

@@ -49,9 +49,9 @@ def import_command(
     ] = False,
 ) -> None:
     """Turn the annotations of other tools into the file that trainings read."""
-    from temporalzoom.datasets.annotations import write_annotations
-    from temporalzoom.datasets.imports import import_annotations
     from temporalzoom.datasets.statistics import describe
+    from temporalzoom.formats import import_annotations
+    from temporalzoom.formats.annotations import write_annotations
 
     annotations = import_annotations(
         files,

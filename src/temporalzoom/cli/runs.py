@@ -20,7 +20,7 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Seed of data and training")] = 0,
 ) -> None:
     """Train three small detectors on the embedded benchmark, score them, write a report. Minutes, no download."""
-    from temporalzoom.experiments.demo import results_table, run_demo
+    from temporalzoom.workflows.demo import results_table, run_demo
 
     results = run_demo(out, seed, notes)
     screen.print(results_table(results))
@@ -89,8 +89,8 @@ def evaluate(
     ] = False,
 ) -> None:
     """Score a trained model, or the prediction file of any detector."""
-    from temporalzoom.experiments.evaluation import DEFAULT_THRESHOLDS, ORACLE, is_oracle
-    from temporalzoom.experiments.scoring import score_file, score_model
+    from temporalzoom.workflows.evaluate import score_file, score_model
+    from temporalzoom.workflows.evaluation import DEFAULT_THRESHOLDS, ORACLE, is_oracle
 
     thresholds = None if tiou is None else _thresholds(tiou)
     if (model is None) == (predictions is None):
@@ -162,7 +162,7 @@ def localize(
     ] = None,
 ) -> None:
     """Find the actions in videos or feature sequences of any length."""
-    from temporalzoom.experiments.localization import localize_files
+    from temporalzoom.workflows.localize import localize_files
 
     overrides = [str(given) for given in recordings if _is_override(given)]
     files = [given for given in recordings if str(given) not in overrides]
@@ -210,9 +210,9 @@ def sweep(
     threads: Annotated[int, typer.Option(min=1, help="Threads of each training; results depend on it")] = 1,
 ) -> None:
     """Train and evaluate systems over data sets and seeds, in parallel. Ctrl-C stops; the same command goes on."""
-    from temporalzoom.experiments.sweep import SweepInterrupted, run_sweep
-    from temporalzoom.experiments.sweep_display import failures_table, results_table
-    from temporalzoom.experiments.sweep_file import read_sweep
+    from temporalzoom.workflows.sweep import SweepInterrupted, run_sweep
+    from temporalzoom.workflows.sweep_display import failures_table, results_table
+    from temporalzoom.workflows.sweep_file import read_sweep
 
     plan = read_sweep(definition)
     try:
@@ -248,8 +248,8 @@ def cost(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables")] = False,
 ) -> None:
     """Measure FLOPs, time and memory of two networks side by side, on recordings of the test subset."""
-    from temporalzoom.experiments.cost import compare_cost
-    from temporalzoom.experiments.cost_tables import cost_notes, cost_tables
+    from temporalzoom.workflows.cost import compare_cost
+    from temporalzoom.workflows.cost_tables import cost_notes, cost_tables
 
     changes = list(overrides or ())
     if config is not None and model is not None and "=" in config:  # with --model there are overrides only

@@ -69,7 +69,7 @@ def cuts(
     as_json: Annotated[bool, typer.Option("--json", help="Print seconds by video as JSON")] = False,
 ) -> None:
     """Find where videos cut from one shot to the next (TransNetV2)."""
-    from temporalzoom.experiments.shot_cuts import cuts_of_videos
+    from temporalzoom.workflows.cuts import cuts_of_videos
 
     found, failed = cuts_of_videos(videos, threshold, notes)
     if as_json:

@@ -11,9 +11,9 @@ import csv
 from dataclasses import replace
 
 from temporalzoom.config import DataConfig
-from temporalzoom.datasets.annotations import Annotations, read_annotations
 from temporalzoom.datasets.video_sets import VideoSet, annotation_file, as_video_set
 from temporalzoom.errors import InputError
+from temporalzoom.formats.annotations import Annotations, read_annotations
 
 ACTIVITYNET = VideoSet(
     subsets=(("training", "validation"),),

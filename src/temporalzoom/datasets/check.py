@@ -13,8 +13,8 @@ from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
-from temporalzoom.datasets.annotations import Annotations, Recording
 from temporalzoom.errors import InputError
+from temporalzoom.formats.annotations import Annotations, Recording
 from temporalzoom.signals.feature_store import FeatureStore
 from temporalzoom.signals.sidecars import Sidecar, disagreement
 from temporalzoom.timegrid import TimeGrid

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from temporalzoom.config import DataConfig
-from temporalzoom.datasets.annotations import Annotations
 from temporalzoom.datasets.video_sets import VideoSet, read_video_set
+from temporalzoom.formats.annotations import Annotations
 
 EGO4D_MQ = VideoSet(subsets=(("training", "validation"), ("train", "val")), classes=110)
 

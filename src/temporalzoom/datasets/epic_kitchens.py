@@ -6,9 +6,9 @@ Files hold one of them (`label`) or both (`verb_label`, `noun_label`); `data.tas
 from __future__ import annotations
 
 from temporalzoom.config import DataConfig
-from temporalzoom.datasets.annotations import Annotations
 from temporalzoom.datasets.video_sets import VideoSet, read_video_set
 from temporalzoom.errors import InputError
+from temporalzoom.formats.annotations import Annotations
 
 CLASSES = {"verb": 97, "noun": 300}
 SUBSETS = (("training", "validation"), ("train", "val"))

@@ -10,7 +10,6 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from temporalzoom.config import DataConfig
-from temporalzoom.datasets.annotations import Annotations, Recording
 from temporalzoom.datasets.check import MISSING, Features, Problem, check_recording, problem_table
 from temporalzoom.datasets.samples import Sample
 from temporalzoom.datasets.sharpness import Sharpness, sharpness
@@ -28,6 +27,7 @@ from temporalzoom.datasets.sources import (
 from temporalzoom.datasets.statistics import describe
 from temporalzoom.datasets.zoombench_files import split_annotations
 from temporalzoom.errors import InputError
+from temporalzoom.formats.annotations import Annotations, Recording
 from temporalzoom.timegrid import TimeGrid
 
 

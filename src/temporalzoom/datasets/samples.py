@@ -9,13 +9,9 @@ from numpy.typing import NDArray
 
 from temporalzoom.errors import InputError
 from temporalzoom.segments import Segments
-
-# Training takes these from here.
-from temporalzoom.signals.backbones import Backbone as Backbone
-from temporalzoom.signals.backbones import backbone as backbone
-from temporalzoom.signals.extraction import ExtractionSettings as ExtractionSettings
+from temporalzoom.signals.extraction import ExtractionSettings
 from temporalzoom.signals.framing import Framing
-from temporalzoom.signals.pieces import Video as Video
+from temporalzoom.signals.pieces import Video
 from temporalzoom.timegrid import TimeGrid
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporalzoom.config import DataConfig
-from temporalzoom.datasets.annotations import Annotations, Recording
 from temporalzoom.datasets.known import needed_root
 from temporalzoom.errors import InputError
+from temporalzoom.formats.annotations import Annotations, Recording
 from temporalzoom.segments import Segments
 from temporalzoom.signals.feature_store import FeatureStore
 

@@ -16,7 +16,6 @@ from rich.progress import track
 
 from temporalzoom.config import DataConfig
 from temporalzoom.datasets.activitynet import read_activitynet
-from temporalzoom.datasets.annotations import Annotations, Recording, read_annotations
 from temporalzoom.datasets.check import (
     MISSING,
     Features,
@@ -29,7 +28,7 @@ from temporalzoom.datasets.check import (
 from temporalzoom.datasets.ego4d_mq import read_ego4d_mq
 from temporalzoom.datasets.epic_kitchens import read_epic_kitchens
 from temporalzoom.datasets.fineaction import read_fineaction
-from temporalzoom.datasets.samples import ExtractionSettings, Sample, Split
+from temporalzoom.datasets.samples import Sample, Split
 from temporalzoom.datasets.sbhar import open_sbhar
 from temporalzoom.datasets.splits import SETTINGS, with_subsets
 from temporalzoom.datasets.thumos14 import read_thumos14
@@ -37,7 +36,8 @@ from temporalzoom.datasets.tug import open_tug
 from temporalzoom.datasets.video_sets import AGNOSTIC, annotation_file, clipped, without_labels
 from temporalzoom.datasets.zoombench import make_zoombench
 from temporalzoom.errors import InputError
-from temporalzoom.signals.extraction import find_videos
+from temporalzoom.formats.annotations import Annotations, Recording, read_annotations
+from temporalzoom.signals.extraction import ExtractionSettings, find_videos
 from temporalzoom.signals.feature_store import FeatureStore, open_features, open_sidecars
 from temporalzoom.signals.framing import Framing
 from temporalzoom.signals.keypoints import keypoint_count, pose_geometry

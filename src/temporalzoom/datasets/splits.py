@@ -7,8 +7,8 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from temporalzoom.config import DataConfig
-from temporalzoom.datasets.annotations import Annotations, Recording
 from temporalzoom.errors import InputError
+from temporalzoom.formats.annotations import Annotations, Recording
 
 FOLDS = 4
 SETTINGS = ("test_recordings", "leave_out", "folds", "validation_fold")  # of DataConfig; each empty or None by default

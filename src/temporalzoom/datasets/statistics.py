@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 from rich.text import Text
 
-from temporalzoom.datasets.annotations import Annotations, Recording
+from temporalzoom.formats.annotations import Annotations, Recording
 from temporalzoom.segments import Segments
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from temporalzoom.config import DataConfig
-from temporalzoom.datasets.annotations import Annotations
 from temporalzoom.datasets.video_sets import VideoSet, read_video_set
+from temporalzoom.formats.annotations import Annotations
 
 THUMOS14 = VideoSet(
     subsets=(("Validation", "Test"), ("training", "validation")), classes=20, videos={"Validation": 200, "Test": 213}

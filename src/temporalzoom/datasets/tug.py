@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporalzoom.config import DataConfig
-from temporalzoom.datasets.annotations import Annotations, read_annotations
 from temporalzoom.datasets.known import needed_root
 from temporalzoom.datasets.splits import subject
 from temporalzoom.errors import InputError
+from temporalzoom.formats.annotations import Annotations, read_annotations
 from temporalzoom.signals.feature_store import FeatureStore, open_features
 
 TEST_SUBJECTS = 7

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from temporalzoom.config import DataConfig
-from temporalzoom.datasets.annotations import Annotations, Recording, read_annotations
 from temporalzoom.errors import InputError
+from temporalzoom.formats.annotations import Annotations, Recording, read_annotations
 from temporalzoom.segments import Segments
 
 AGNOSTIC = "action"  # the one class of a class-agnostic model

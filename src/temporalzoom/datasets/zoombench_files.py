@@ -10,9 +10,9 @@ from rich.progress import track
 
 from temporalzoom.atomic import replacing
 from temporalzoom.config import ZoomBenchConfig
-from temporalzoom.datasets.annotations import Annotations, Recording, write_annotations
 from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.zoombench import make_zoombench
+from temporalzoom.formats.annotations import Annotations, Recording, write_annotations
 from temporalzoom.signals.feature_files import write_features
 
 

@@ -20,10 +20,10 @@ from rich.console import Console
 from rich.progress import track
 
 from temporalzoom.atomic import replacing
-from temporalzoom.datasets.annotations import Annotations, Recording, write_annotations
 from temporalzoom.datasets.zoombench_render import render_blocks
 from temporalzoom.datasets.zoombench_scenes import ACTIONS, VideoBench, draw_clip
 from temporalzoom.errors import InputError
+from temporalzoom.formats.annotations import Annotations, Recording, write_annotations
 from temporalzoom.signals.decoding import pyav
 
 LOOK = 2  # counts up when the same settings give other pictures, so that clips of before are rendered again

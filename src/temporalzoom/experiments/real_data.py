@@ -18,13 +18,11 @@ from rich.console import Console
 
 from temporalzoom.atomic import replacing
 from temporalzoom.config import Config, load_config
-from temporalzoom.datasets.annotations import read_predictions
 from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
-from temporalzoom.experiments.recipes import DETECTORS, OURS, RECIPES, RETROFIT, SYSTEMS, ZOOMS, Benchmark
 from temporalzoom.experiments.retrofit import added_lines
-from temporalzoom.experiments.sweep import PREDICTIONS, Member, run_sweep
+from temporalzoom.formats.annotations import read_predictions
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.metrics.bootstrap import (
     BootstrapResult,
@@ -37,9 +35,11 @@ from temporalzoom.metrics.bootstrap import (
 )
 from temporalzoom.metrics.latency import latency_ratio, measure_latency, threads
 from temporalzoom.metrics.significance import holm
-from temporalzoom.models.allocator import keep_freed_memory
+from temporalzoom.models.runtime import keep_freed_memory
+from temporalzoom.runs.checkpoint import find_checkpoint, read_info
 from temporalzoom.segments import Segments
-from temporalzoom.training.checkpoint import find_checkpoint, read_info
+from temporalzoom.workflows.recipes import DETECTORS, OURS, RECIPES, RETROFIT, SYSTEMS, ZOOMS, Benchmark
+from temporalzoom.workflows.sweep import PREDICTIONS, Member, run_sweep
 
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 AVERAGED = (0.3, 0.4, 0.5, 0.6, 0.7)

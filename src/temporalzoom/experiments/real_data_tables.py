@@ -8,8 +8,8 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from temporalzoom.experiments.recipes import BENCHMARKS
 from temporalzoom.metrics.significance import marked
+from temporalzoom.workflows.recipes import BENCHMARKS
 
 SHOWN = ("0.5", "0.7", "0.8", "0.9")
 COLUMNS = ("system", *(f"@{t}" for t in SHOWN), "avg .3:.7", "FLOPs", "time", "weights")

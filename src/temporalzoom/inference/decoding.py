@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from temporalzoom.bdr import refine_segments
 from temporalzoom.config import InferenceConfig
-from temporalzoom.inference.nms import suppress
-from temporalzoom.inference.voting import vote
+from temporalzoom.inference.nms import suppress, vote
 from temporalzoom.models import Outputs
 from temporalzoom.segments import Segments
 from temporalzoom.timegrid import TimeGrid

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from temporalzoom.datasets.json_records import expect, number, read_object, short
 from temporalzoom.errors import InputError
+from temporalzoom.formats.json_records import expect, number, read_object, short
 from temporalzoom.segments import Segments
 
 TOP = 2  # classes that each segment is given, as the field does

@@ -17,15 +17,8 @@ from temporalzoom.inference.decoding import decode
 from temporalzoom.inference.onnx_network import PREPARATION, OnnxNetwork
 from temporalzoom.inference.windows import run_network
 from temporalzoom.models import Outputs
-from temporalzoom.segments import Segments
-from temporalzoom.signals.backbones import Backbone
-from temporalzoom.signals.extraction import ExtractionSettings, video_features
-from temporalzoom.signals.framing import Framing
-from temporalzoom.signals.keypoints import keypoint_count, pose_geometry
-from temporalzoom.signals.missing import fill_missing
-from temporalzoom.timegrid import TimeGrid
-from temporalzoom.training.checkpoint import CheckpointInfo, find_checkpoint, load_weights, read_info
-from temporalzoom.training.network import (
+from temporalzoom.runs.checkpoint import CheckpointInfo, find_checkpoint, load_weights, read_info
+from temporalzoom.runs.network import (
     backbone_from_config,
     model_from_config,
     near_boundaries,
@@ -33,6 +26,13 @@ from temporalzoom.training.network import (
     video_model_from_config,
     video_settings,
 )
+from temporalzoom.segments import Segments
+from temporalzoom.signals.backbones import Backbone
+from temporalzoom.signals.extraction import ExtractionSettings, video_features
+from temporalzoom.signals.framing import Framing
+from temporalzoom.signals.keypoints import keypoint_count, pose_geometry
+from temporalzoom.signals.missing import fill_missing
+from temporalzoom.timegrid import TimeGrid
 
 
 class Localizer:

@@ -7,6 +7,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from temporalzoom.metrics.matching import tiou
+
+Floats = NDArray[np.float64]
+
 _GONE = -np.inf  # the score of a candidate that was selected or suppressed
 # Method `bmn`: the tIoU above which a segment of no width, and one as wide as the recording, weaken others
 LOW, HIGH = 0.5, 0.9
@@ -159,3 +163,18 @@ def _overlap_slices(
         lows[rows] = first + np.searchsorted(np.maximum.accumulate(ends[rows]), starts[rows], side="right")
         highs[rows] = first + np.searchsorted(starts[rows], ends[rows], side="left")
     return lows.tolist(), highs.tolist()
+
+
+def vote(
+    starts: Floats, ends: Floats, scores: Floats, labels: NDArray[np.intp], kept: NDArray[np.intp], threshold: float
+) -> tuple[Floats, Floats]:
+    """Starts and ends of the selected segments, (M,) each: means over the candidates of their class that overlap them.
+
+    starts, ends, scores, labels: (N,), all candidates before suppression; kept: (M,) indices of the selected ones. A
+    candidate with at least `threshold` tIoU votes with the weight score * tIoU; so does the segment itself.
+    """
+    overlap = tiou(starts[kept], ends[kept], starts, ends)
+    weight = overlap * scores * (overlap >= threshold) * (labels[kept][:, None] == labels)
+    weight[np.arange(len(kept)), kept] = np.maximum(scores[kept], np.finfo(np.float64).tiny)
+    total = weight.sum(axis=1)
+    return (weight @ starts) / total, (weight @ ends) / total

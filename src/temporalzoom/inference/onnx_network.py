@@ -18,9 +18,8 @@ from temporalzoom.config import InferenceConfig
 from temporalzoom.errors import InputError
 from temporalzoom.metrics.latency import LatencyRatio, latency_ratio, measure_latency, threads
 from temporalzoom.models import Depth, Outputs
-from temporalzoom.models.allocator import keep_freed_memory
-from temporalzoom.models.denormals import denormals_as_zero
 from temporalzoom.models.level_heads import all_points
+from temporalzoom.models.runtime import denormals_as_zero, keep_freed_memory
 from temporalzoom.signals.extraction import ExtractionSettings
 from temporalzoom.signals.framing import Framing
 from temporalzoom.timegrid import TimeGrid

@@ -11,9 +11,7 @@ from torch import Tensor, nn
 
 from temporalzoom.config import Precision
 from temporalzoom.models import Outputs
-from temporalzoom.models.allocator import keep_freed_memory
-from temporalzoom.models.denormals import denormals_as_zero
-from temporalzoom.models.precision import products_in
+from temporalzoom.models.runtime import denormals_as_zero, keep_freed_memory, products_in
 
 
 def plan_windows(length: int, window: int, margin: int) -> Iterator[tuple[int, int, int, int]]:

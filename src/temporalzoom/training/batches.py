@@ -16,8 +16,8 @@ from torch import Tensor
 from temporalzoom.bdr import distance_targets, distance_weights
 from temporalzoom.config import BDRConfig
 from temporalzoom.datasets.samples import Sample, Split
+from temporalzoom.runs.network import near_boundaries
 from temporalzoom.training.crops import Augmentation, Crop, plain_crop, spliced
-from temporalzoom.training.network import near_boundaries
 
 # An instance of which less than this share is inside the crop is not asked for: what is left of it may be anything.
 MIN_VISIBLE = 0.5

@@ -19,13 +19,10 @@ from temporalzoom.atomic import replacing
 from temporalzoom.config import AugmentConfig, Config, dump_config, first_difference
 from temporalzoom.datasets.samples import Split
 from temporalzoom.errors import InputError
-from temporalzoom.models.allocator import keep_freed_memory
-from temporalzoom.models.denormals import denormals_as_zero
 from temporalzoom.models.inputs import Standardize
-from temporalzoom.models.precision import products_in
+from temporalzoom.models.runtime import denormals_as_zero, keep_freed_memory, products_in
 from temporalzoom.models.video import VideoDetector
-from temporalzoom.training.batches import Batch, training_batch
-from temporalzoom.training.checkpoint import (
+from temporalzoom.runs.checkpoint import (
     CheckpointInfo,
     list_checkpoints,
     load_optimizer,
@@ -33,9 +30,7 @@ from temporalzoom.training.checkpoint import (
     read_info,
     save_checkpoint,
 )
-from temporalzoom.training.crops import Augmentation, channel_statistics
-from temporalzoom.training.metrics_log import MetricsLog
-from temporalzoom.training.network import (
+from temporalzoom.runs.network import (
     backbone_from_config,
     distance_scales,
     model_from_config,
@@ -43,6 +38,9 @@ from temporalzoom.training.network import (
     video_model_from_config,
     video_settings,
 )
+from temporalzoom.training.batches import Batch, training_batch
+from temporalzoom.training.crops import Augmentation, channel_statistics
+from temporalzoom.training.metrics_log import MetricsLog
 from temporalzoom.training.objective import objective
 from temporalzoom.training.optimizer import build_optimizer, learning_rate, update_average
 from temporalzoom.training.progress import TrainingProgress

@@ -1,0 +1,141 @@
+"""Label Studio: the tasks of its JSON export."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from temporalzoom.errors import InputError
+from temporalzoom.formats.json_records import expect, number, short
+from temporalzoom.formats.recordings import Imported, Instance, checked_instance, read_bytes
+
+SECONDS = ("timeserieslabels", "labels")  # of a time series; of a sound
+FRAMES = "timelinelabels"  # of a video
+
+
+def read_label_studio(path: Path, fps: float | None, predictions: bool, notes: list[str]) -> list[Imported]:
+    """One recording per task that was annotated, or with `predictions` has at least a prediction.
+
+    fps: of the videos, which Label Studio's files do not say. `notes` hears of what was left out.
+    """
+    try:
+        document = json.loads(read_bytes(path).decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not a JSON file: {error}") from error
+    if isinstance(document, dict) and ("database" in document or "results" in document):
+        kind = "annotations" if "database" in document else "predictions"
+        raise InputError(f"{path}: these are {kind} in this package's own form; nothing is to be imported")
+    recordings: dict[str, Imported] = {}
+    others: Counter[str] = Counter()
+    unannotated = []
+    for index, task in enumerate(expect(document, list, f"{path}: the content of a Label Studio file")):
+        task = expect(task, dict, f"{path}: task {index}")
+        where = f"{path}: task {task.get('id', index)}"
+        if "data" not in task:
+            raise InputError(f"{where}: no key 'data'; export from Label Studio as JSON, not as JSON-MIN")
+        results = _results(task, where, predictions)
+        if results is None:
+            unannotated.append(str(task.get("id", index)))
+            continue
+        name = _name(expect(task["data"], dict, f"{where}: 'data'"), where)
+        if name in recordings:
+            raise InputError(f"{where}: recording {name!r} is also that of {recordings[name].where.split(': ')[-1]}")
+        instances = [instance for result in results for instance in _instances(result, where, fps, others)]
+        lengths = [result["original_length"] for result in results if result.get("original_length") is not None]
+        duration = number(lengths[0], f"{where}: 'original_length'") if lengths else None
+        recordings[name] = Imported(name, where, instances, duration=duration)
+    if unannotated:
+        notes.append(f"{path}: left out {len(unannotated)} tasks without annotation: {_listed(unannotated)}")
+    if others:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in others.most_common())
+        notes.append(f"{path}: left out results that are no time spans: {kinds}")
+    if not recordings:
+        hint = "" if predictions else " (--predictions takes what a model said)"
+        raise InputError(f"{path}: no task was annotated{hint}")
+    return list(recordings.values())
+
+
+def _results(task: dict[str, Any], where: str, predictions: bool) -> list[dict[str, Any]] | None:
+    """Of the one annotation that counts; None where there is none."""
+    annotations = expect(task.get("annotations") or [], list, f"{where}: 'annotations'")
+    done = [a for a in annotations if not expect(a, dict, f"{where}: an annotation").get("was_cancelled")]
+    true = [a for a in done if a.get("ground_truth")]
+    chosen = true or done
+    if len(chosen) > 1:
+        ids = ", ".join(str(a.get("id")) for a in chosen)
+        raise InputError(
+            f"{where}: {len(chosen)} annotations ({ids}); mark one of them as ground truth in Label Studio"
+        )
+    if not chosen and predictions:
+        # Label Studio lists the newest prediction first.
+        chosen = expect(task.get("predictions") or [], list, f"{where}: 'predictions'")[:1]
+    if not chosen:
+        return None
+    results = expect(expect(chosen[0], dict, where).get("result") or [], list, f"{where}: 'result'")
+    return [expect(result, dict, f"{where}: a result") for result in results]
+
+
+def _instances(result: dict[str, Any], where: str, fps: float | None, others: Counter[str]) -> Iterator[Instance]:
+    """One per label of the result and per range; `others` counts results of kinds that are no time spans."""
+    kind = result.get("type")
+    if kind != FRAMES and kind not in SECONDS:
+        others[str(kind)] += 1
+        return
+    where = f"{where}, result {result.get('id')}"
+    value = expect(result.get("value"), dict, f"{where}: 'value'")
+    labels = expect(value.get(kind), list, f"{where}: {kind!r}")
+    if not labels:
+        raise InputError(f"{where}: it has no label")
+    if kind in SECONDS:
+        spans = [tuple(number(value.get(key), f"{where}: {key!r}") for key in ("start", "end"))]
+    else:
+        ranges = expect(value.get("ranges"), list, f"{where}: 'ranges'")
+        spans = [_frames(expect(span, dict, f"{where}: a range"), where, fps) for span in ranges]
+    for start, end in spans:
+        for label in labels:
+            yield checked_instance(start, end, expect(label, str, f"{where}: a label"), where)
+
+
+def _frames(span: dict[str, Any], where: str, fps: float | None) -> tuple[float, float]:
+    """Frames are counted from 1 and the last one belongs to the range."""
+    first, last = (number(span.get(key), f"{where}: {key!r}") for key in ("start", "end"))
+    if fps is None:
+        raise InputError(f"{where}: it counts frames; say how many there are per second with --fps")
+    if last < first:
+        raise InputError(f"{where}: end frame {last:g} is before start frame {first:g}")
+    return (first - 1) / fps, last / fps
+
+
+def _name(data: dict[str, Any], where: str) -> str:
+    """What this package wrote under `recording`, else the name of the file that the task shows."""
+    if isinstance(data.get("recording"), str) and data["recording"]:
+        return str(data["recording"])
+    for value in data.values():
+        name = file_stem(value) if isinstance(value, str) else ""
+        if name:
+            return name
+    raise InputError(f"{where}: 'data' names no file, got {short(data)}")
+
+
+def file_stem(address: str) -> str:
+    """The name that a video had before Label Studio got it: of a path or address, without folder and suffix."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # such as http://[, which is a title and no address
+        return ""
+    path = unquote(parts.path)
+    if path.endswith("/local-files/"):
+        path = parse_qs(parts.query).get("d", [""])[0]
+    stem = PurePosixPath(path).stem
+    if "/upload/" in path:
+        stem = re.sub("^[0-9a-f]{8}-", "", stem)  # Label Studio puts it before the name of an uploaded file
+    return stem
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")

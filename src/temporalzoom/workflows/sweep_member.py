@@ -1,0 +1,135 @@
+"""One member of a sweep, in a process of its own: train (or go on training), evaluate, write the result.
+
+    python -m temporalzoom.workflows.sweep_member FOLDER
+
+The folder holds config.yaml and member.json, written by the runner. It becomes an ordinary run folder, with
+predictions.json and, last of all, result.json beside the checkpoints.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from temporalzoom.atomic import replacing
+from temporalzoom.config import Config, load_config
+from temporalzoom.datasets.samples import Split
+from temporalzoom.datasets.sources import load_data
+from temporalzoom.errors import InputError
+from temporalzoom.formats import write_segments
+from temporalzoom.inference.localizer import Localizer
+from temporalzoom.metrics.cost import FlopCount, count_parameters, count_run
+from temporalzoom.runs.checkpoint import list_checkpoints
+from temporalzoom.training import TrainingInterrupted, train
+from temporalzoom.training.metrics_log import read_metrics
+from temporalzoom.workflows.evaluation import evaluate_split
+from temporalzoom.workflows.sweep import CONFIG, PREDICTIONS, RESULT, SETTINGS
+
+
+def run_member(folder: Path, console: Console | None = None) -> dict[str, Any]:
+    """Returns what `result.json` holds."""
+    config = load_config(folder / CONFIG)
+    settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    torch.set_num_threads(settings["threads"])
+    train_split, test = _subsets(config)
+    train(config, train_split, folder, resume=bool(list_checkpoints(folder)), console=console)
+    localizer = Localizer.load(folder)
+    evaluation = evaluate_split(localizer, test, settings["thresholds"], console)
+    flops = localization_flops(localizer, test)
+    result = {
+        "name": settings["name"],
+        **evaluation.summary(),
+        "training_seconds": training_seconds(read_metrics(folder / "metrics.jsonl")),
+        "steps": config.training.steps,
+        "parameters": count_parameters(localizer.model),
+        "flops": flops.total,
+        "flops_by_part": flops.parts,
+        "test_recordings": len(test.samples),
+        "thresholds": settings["thresholds"],
+        "threads": settings["threads"],
+        "versions": {"temporalzoom": metadata.version("temporalzoom"), "torch": torch.__version__},
+    }
+    write_segments(folder / PREDICTIONS, evaluation.predictions)
+    with replacing(folder / RESULT) as file:  # last: where it is, the member is done
+        json.dump(result, file, indent=1)
+    return result
+
+
+def localization_flops(localizer: Localizer, split: Split) -> FlopCount:
+    """What the network executes on whole recordings, one after the other."""
+
+    def run() -> None:
+        for sample in split.samples:
+            localizer.outputs(sample.features, grid=sample.grid, truth=sample.segments)
+
+    return count_run(localizer.model, run)
+
+
+def training_seconds(lines: Sequence[Mapping[str, float]]) -> float:
+    """Time spent on the logged steps. The clock of a run begins anew each time that it is resumed, so it is summed
+    over the stretches in which it only rises."""
+    seconds = [line["seconds"] for line in lines]
+    ends = [now for now, after in zip(seconds, [*seconds, -1.0][1:], strict=True) if after < now]
+    return round(sum(ends), 3)
+
+
+def _subsets(config: Config) -> tuple[Split, Split]:
+    data = load_data(config.data, config.seed)
+    if data.train is None:
+        raise InputError(f"data.train_subset: no recording of {config.data.train_subset!r} is left to train on")
+    if data.test is None:
+        raise InputError(f"data.test_subset: no recording of {config.data.test_subset!r} is left to score")
+    return data.train, data.test
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Wait until no other process is at work in the folder: one whose runner was killed may still be saving."""
+    with open(folder / "lock", "a+", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the process, however that ends
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        yield
+
+
+def _stop_with(runner: int) -> None:
+    """A runner that is killed cannot tell its members to stop: they see that they have another parent."""
+    while os.getppid() == runner:
+        time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def main() -> int:
+    folder = Path(sys.argv[1])
+    threading.Thread(target=_stop_with, args=(os.getppid(),), daemon=True).start()
+    try:
+        with _alone_in(folder):
+            run_member(folder, Console(stderr=True, soft_wrap=True))  # the runner quotes whole lines of the log
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except TrainingInterrupted as stop:
+        print(stop, file=sys.stderr)
+        return 130
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
