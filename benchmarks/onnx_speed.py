@@ -2,11 +2,10 @@
 
     python benchmarks/onnx_speed.py                    # uniform-6 and tzn, width 128, 700 positions
     python benchmarks/onnx_speed.py --length 2304 --repeats 20
-    python benchmarks/onnx_speed.py --configs configs/sbhar_stem.yaml configs/sbhar_stem_tzn.yaml \\
-        --length 704 --input-width 300 --classes 12    # a recording of SBHAR, by its recipes
+    python benchmarks/onnx_speed.py --recipe sbhar --length 704 --input-width 300 --classes 12  # one of its recordings
 
-Random weights, random features; `tzn` sends the share --budget of the positions deep, by default that of its
-configuration. Needs the extra `onnx`. Writes runs/benchmarks/onnx_speed.json.
+Random weights, random features; `tzn` sends the share --budget of the positions deep, by default its
+`model.share`. Needs the extra `onnx`. Writes runs/benchmarks/onnx_speed.json.
 """
 
 from __future__ import annotations
@@ -20,25 +19,23 @@ from pathlib import Path
 import torch
 
 from temporalzoom.atomic import replacing
-from temporalzoom.config import Config, InferenceConfig, load_config
+from temporalzoom.config import Config, InferenceConfig, ZoomSection, load_config
 from temporalzoom.errors import InputError
-from temporalzoom.inference.onnx_network import OnnxDescription
-from temporalzoom.models import TemporalZoom
+from temporalzoom.runs.description import ModelDescription
 from temporalzoom.runs.network import model_from_config
 from temporalzoom.timegrid import TimeGrid
 from temporalzoom.workflows.export import save_onnx
 
-DEFAULT = ("model.dropout=0", "tzn.share=0.15")
 NAMES = ("uniform-6", "tzn")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--length", type=int, default=700)
-    parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--width", type=int, help="default: that of the recipe, or 128")
     parser.add_argument("--input-width", type=int, default=64)
     parser.add_argument("--classes", type=int, default=20)
-    parser.add_argument("--configs", type=Path, nargs="+", help="configuration files; default: uniform-6 and tzn")
+    parser.add_argument("--recipe", help="name of a recipe, or a configuration file; default: all defaults")
     parser.add_argument("--budget", type=float, help="share of positions that enter the deep path")
     parser.add_argument("--repeats", type=int, default=50)
     parser.add_argument("--out", type=Path, default=Path("runs/benchmarks/onnx_speed.json"))
@@ -47,15 +44,14 @@ def main() -> None:
         results = measure(options)
     except InputError as error:
         sys.exit(f"error: {error}")
-    settings = {key: value for key, value in vars(options).items() if key not in ("out", "configs")}
+    settings = {key: value for key, value in vars(options).items() if key != "out"}
     with replacing(options.out) as file:
         json.dump({"settings": settings, "systems": results}, file, indent=1)
 
 
 def configurations(options: argparse.Namespace) -> dict[str, Config]:
-    if options.configs:
-        return {file.stem: load_config(file) for file in options.configs}
-    return {name: load_config(None, (*DEFAULT, f"model.name={name}", f"model.width={options.width}")) for name in NAMES}
+    width = () if options.width is None else (f"model.width={options.width}",)
+    return {name: load_config(options.recipe, (f"model.name={name}", *width)) for name in NAMES}
 
 
 def measure(options: argparse.Namespace) -> dict[str, dict[str, object]]:
@@ -70,9 +66,9 @@ def measure(options: argparse.Namespace) -> dict[str, dict[str, object]]:
             torch.manual_seed(0)
             grid = TimeGrid(config.data.stride or 4, config.data.window or 8, 25)
             model = model_from_config(config, options.input_width, options.classes, grid)
-            if isinstance(model, TemporalZoom):  # nothing was learned yet that could decide by itself
-                model.budget = config.tzn.share if options.budget is None else options.budget
-            described = OnnxDescription(name, classes, grid, InferenceConfig(), options.input_width)
+            if isinstance(config.model, ZoomSection):  # nothing was learned yet that could decide by itself
+                model.budget = config.model.share if options.budget is None else options.budget
+            described = ModelDescription(name, classes, grid, InferenceConfig(), options.input_width)
             file = Path(folder) / f"{name}.onnx"
             _, found = save_onnx(model, described, file, (options.length,), options.repeats)
             active = 1.0 if found.active is None else found.active

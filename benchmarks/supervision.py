@@ -1,7 +1,7 @@
 """How tau learns: the demo's `tzn` taught the value of depth, and with the paper's linear price on tau instead.
 
     python benchmarks/supervision.py --seeds 100 101
-    python benchmarks/supervision.py --seeds 100 --steps 2 model.width=16 data.zoombench.sequences=8
+    python benchmarks/supervision.py --seeds 100 --steps 2 model.width=16 data.sequences=8
 
 Settings `key=value` hold for both. Every seed draws its own data, weights and batches; intervals are those of the mean
 over seeds (Student's t, 95 %). FLOPs are executed ones of localizing the test sequences, relative to `uniform-6`, which
@@ -33,13 +33,13 @@ from temporalzoom.inference.windows import run_network
 from temporalzoom.metrics.cost import count_run
 from temporalzoom.runs.network import model_from_config
 from temporalzoom.training import train
-from temporalzoom.workflows.demo import ADAPTIVE, BASELINE, RECIPE, SYSTEMS, THRESHOLDS
-from temporalzoom.workflows.evaluation import evaluate_split
+from temporalzoom.workflows.demo import ADAPTIVE, BASELINE, STEPS, SYSTEMS, THRESHOLDS
+from temporalzoom.workflows.evaluate import evaluate_split
 from zoombench import interval  # the script beside this one
 
 SUPERVISIONS = {
-    "value": ("tzn.supervision=value",),
-    "penalty": ("tzn.supervision=penalty", "tzn.tau_min=0.5"),
+    "value": ("model.paper.supervision=value",),
+    "penalty": ("model.paper.supervision=penalty", "model.paper.tau_min=0.5"),
 }
 # Distance in positions to the closest true boundary: at most so many is at it, more than so many is far from it.
 NEAR, FAR = 1, 8
@@ -117,7 +117,9 @@ def summarise(runs: Sequence[dict[str, float]]) -> dict[str, tuple[float, float,
 
 def table(summary: dict[str, dict[str, tuple[float, float, float]]]) -> Table:
     """One column per supervision: eight numbers with intervals side by side fit no terminal."""
-    result = Table(title="tzn on ZoomBench by tzn.supervision, mean over seeds [95 % interval]", title_justify="left")
+    result = Table(
+        title="tzn on ZoomBench by model.paper.supervision, mean over seeds [95 % interval]", title_justify="left"
+    )
     result.add_column("")
     for name in summary:
         result.add_column(name, justify="right", no_wrap=True)
@@ -142,7 +144,8 @@ def main() -> None:
 
     def config(system: str, seed: int, changes: Sequence[str] = ()) -> Config:
         steps = () if options.steps is None else (f"training.steps={options.steps}",)
-        return load_config(None, (*RECIPE, *SYSTEMS[system], *changes, *steps, *options.overrides, f"seed={seed}"))
+        settings = (STEPS, *SYSTEMS[system], *changes, *steps, *options.overrides, f"seed={seed}")
+        return load_config("zoombench", settings)
 
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in SUPERVISIONS}
     try:

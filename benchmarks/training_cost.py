@@ -1,4 +1,4 @@
-"""What one training step costs: `uniform-6` with BDR, the demo's `tzn`, and two ways to make training `tzn` cheaper.
+"""What one training step costs: `uniform-6` with BDR, the demo's `tzn`, and `tzn` with less memory.
 
     python benchmarks/training_cost.py                 # some minutes
     python benchmarks/training_cost.py --steps 2 --repeats 2 model.width=16 training.length=64
@@ -36,16 +36,16 @@ from temporalzoom.metrics.latency import latency_ratio, measure_latency, threads
 from temporalzoom.models.runtime import denormals_as_zero
 from temporalzoom.runs.network import model_from_config
 from temporalzoom.training.batches import training_batch
+from temporalzoom.training.loop import CLIP_NORM
 from temporalzoom.training.objective import objective
 from temporalzoom.training.optimizer import build_optimizer, learning_rate
-from temporalzoom.workflows.demo import ADAPTIVE, RECIPE, REFINED, SYSTEMS
+from temporalzoom.workflows.demo import ADAPTIVE, REFINED, STEPS, SYSTEMS
 
 # Name -> system of the demo, and what is changed about it.
 VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
     REFINED: (REFINED, ()),
     ADAPTIVE: (ADAPTIVE, ()),
-    f"{ADAPTIVE}, checkpoint_deep": (ADAPTIVE, ("tzn.checkpoint_deep=true",)),
-    f"{ADAPTIVE}, explore 0.2": (ADAPTIVE, ("tzn.explore=0.2",)),
+    f"{ADAPTIVE}, checkpoint_deep": (ADAPTIVE, ("model.checkpoint_deep=true",)),
 }
 
 
@@ -68,7 +68,7 @@ class Trainer:
         )
         terms = objective(self.model(batch.features, batch.mask), batch, self.config, self.taken / options.steps)
         torch.stack(list(terms.values())).sum().backward()
-        nn.utils.clip_grad_norm_(self.model.parameters(), options.clip_norm)
+        nn.utils.clip_grad_norm_(self.model.parameters(), CLIP_NORM)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.taken, options)
         self.optimizer.step()
@@ -141,7 +141,9 @@ def main() -> None:
 
     try:
         configs = {
-            name: load_config(None, (*RECIPE, *SYSTEMS[system], *changes, *options.overrides, f"seed={options.seed}"))
+            name: load_config(
+                "zoombench", (STEPS, *SYSTEMS[system], *changes, *options.overrides, f"seed={options.seed}")
+            )
             for name, (system, changes) in VARIANTS.items()
         }
         if any((c.training.precision, c.training.accumulate) != ("float32", 1) for c in configs.values()):

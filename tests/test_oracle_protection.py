@@ -15,20 +15,20 @@ from temporalzoom.inference.localizer import Localizer
 from temporalzoom.models import TemporalZoom
 from temporalzoom.runs.checkpoint import find_checkpoint
 from temporalzoom.training import TrainingInterrupted, loop, train
-from temporalzoom.workflows.evaluation import evaluate_run
+from temporalzoom.workflows.evaluate import evaluate_run, localize_split, sample_outputs
 
 # Pruning keeps next to nothing, and protects two positions (8 frames) to either side.
 TINY = """
-data.zoombench.sequences=3 data.zoombench.test_sequences=2 data.zoombench.length=80 data.zoombench.dimension=8
-data.zoombench.classes=2 data.zoombench.longest=3
-model.name=tzn-1 model.width=16 model.heads=2 model.window=4 tzn.shallow_layers=1 tzn.keep=0.02 tzn.protect_frames=8
+data.source=zoombench data.sequences=3 data.test_sequences=2 data.length=80
+model.name=tzn model.width=16 model.heads=2 model.head=mlp model.levels=1 model.deep_layers=1 model.pruning=true
+model.paper.keep=0.02 model.paper.protect_frames=8 inference.certainty=0
 training.steps=2 training.batch_size=2 training.length=50 training.warmup_steps=0 training.accumulate=2
 """.split()
 QUIET = Console(quiet=True)
 
 
 def config_of(protection, *overrides):
-    return load_config(None, [*TINY, f"tzn.protection={protection}", *overrides])
+    return load_config(None, [*TINY, f"model.paper.protection={protection}", *overrides])
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_training_protects_the_true_boundaries(data, passes, tmp_path):
 def test_evaluation_protects_the_true_boundaries_of_the_test_set(runs, data, passes, max_length):
     localizer = Localizer.load(runs / "oracle")
     localizer.options = localizer.options.model_copy(update={"max_length": max_length})
-    localizer.localize_samples(data.test.samples)
+    localize_split(localizer, data.test, QUIET)
     told = torch.cat([truth[0][0] for _, truth, _ in passes])
     if max_length > 80:
         assert told.tolist() == torch.cat([slow_near(sample) for sample in data.test.samples]).tolist()
@@ -97,7 +97,7 @@ def test_evaluation_protects_the_true_boundaries_of_the_test_set(runs, data, pas
     for mask, (boundaries,), outputs in passes:
         assert_protected(mask, boundaries, outputs)
     sample = data.test.samples[0]
-    depth = localizer.outputs(sample.features, grid=sample.grid, truth=sample.segments).depth
+    depth = sample_outputs(localizer, sample).depth
     assert depth.kept[slow_near(sample)].all() and depth.kept.sum() <= slow_near(sample).sum() + 2
 
 
@@ -109,16 +109,10 @@ def test_predicted_protection_passes_nothing(data, passes, tmp_path):
     assert "oracle" not in evaluation.summary()
 
 
-def test_truth_makes_no_difference_to_predicted_protection(runs, data):
-    localizer, sample = Localizer.load(runs / "predicted"), data.test.samples[0]
-    with_truth = localizer(sample.features, threshold=0.0, truth=sample.segments)
-    assert with_truth == localizer(sample.features, threshold=0.0) and len(with_truth)
-
-
 def test_an_oracle_needs_the_truth(runs, data):
     localizer = Localizer.load(runs / "oracle")
     for call in (localizer, localizer.outputs):
-        with pytest.raises(InputError, match=r"tzn\.protection=oracle"):
+        with pytest.raises(InputError, match=r"model\.paper\.protection=oracle"):
             call(data.test.samples[0].features)
 
 
@@ -142,7 +136,7 @@ def test_localize_refuses_an_oracle(runs, data, tmp_path, tzoom):
     )
     assert code == 2 and out == "" and not (tmp_path / "f.json").exists()
     (line,) = err.strip().splitlines()
-    assert line.startswith("error:") and "match7.npy" in line and "tzn.protection=oracle" in line
+    assert line.startswith("error:") and "match7.npy" in line and "model.paper.protection=oracle" in line
     assert tzoom("localize", tmp_path / "match7.npy", "--model", runs / "predicted")[0] == 0
 
 
@@ -157,7 +151,7 @@ def test_an_oracle_resumes_as_if_nothing_had_happened(runs, data, tmp_path, monk
         patch.setattr(loop, "_step", stopped)
         with pytest.raises(TrainingInterrupted):
             train(config_of("oracle"), data.train, tmp_path / "run", console=QUIET)
-    with pytest.raises(InputError, match=r"tzn\.protection was 'oracle', now 'predicted'"):
+    with pytest.raises(InputError, match=r"model\.paper\.protection was 'oracle', now 'predicted'"):
         train(config_of("predicted"), data.train, tmp_path / "run", resume=True, console=QUIET)
     train(config_of("oracle"), data.train, tmp_path / "run", resume=True, console=QUIET)
     weights = [

@@ -49,7 +49,3 @@ class TimeGrid:
     def duration(self, length: int) -> float:
         """Seconds covered by `length` positions, from the first frame to the end of the last window."""
         return (max(length - 1, 0) * self.stride + self.window) / self.fps if length else 0.0
-
-    def expected_length(self, duration: float) -> float:
-        """Number of positions that a recording of `duration` seconds gives (real-valued)."""
-        return max(0.0, (duration * self.fps - self.window) / self.stride + 1.0)

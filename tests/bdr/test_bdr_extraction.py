@@ -31,7 +31,7 @@ def greedy(positions, strengths, window):
     return sorted(kept)
 
 
-@settings(max_examples=2500, deadline=None)
+@settings(max_examples=800, deadline=None)
 @given(
     st.one_of(boundary_sets(), on_grid),
     st.sampled_from([0, 0, 1, 25]),
@@ -40,6 +40,7 @@ def greedy(positions, strengths, window):
 )
 def test_exact_fields_give_exactly_their_boundaries(boundaries, tail, radius, smoothing):
     length = int(np.ceil(boundaries[-1])) + 1 + tail
+    smoothing = smoothing if radius is None else min(smoothing, (radius - 1) / 6)
     field = distance_targets(boundaries, [], length, radius=radius, smoothing=smoothing, dtype=torch.float64)[:, 0]
     positions, strengths = extract_boundaries(field, window=3.0)
     np.testing.assert_allclose(positions, boundaries, rtol=0, atol=1e-6)
@@ -74,12 +75,10 @@ def test_slope_threshold_and_interpolation_by_hand():
     np.testing.assert_allclose(extract_boundaries([-0.9, -0.3, 0.1, 0.2], min_slope=0.3)[0], [1.75])
 
 
-@pytest.mark.parametrize(
-    "field", [[], [1.0], [-1.0], np.zeros(9), np.ones(9), -np.ones(9), np.full(4, np.nan), np.arange(9, 0, -1)]
-)
-def test_fields_without_a_crossing(field):
-    positions, strengths = extract_boundaries(field)
-    assert positions.shape == strengths.shape == (0,) and positions.dtype == np.float64
+def test_fields_without_a_crossing():
+    for field in [[], [1.0], [-1.0], np.zeros(9), np.ones(9), -np.ones(9), np.full(4, np.nan), np.arange(9, 0, -1)]:
+        positions, strengths = extract_boundaries(field)
+        assert positions.shape == strengths.shape == (0,) and positions.dtype == np.float64
 
 
 def test_edges():

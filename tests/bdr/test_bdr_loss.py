@@ -95,17 +95,15 @@ def test_gradient_against_finite_differences():
     assert torch.autograd.gradcheck(lambda p: distance_loss(p, target, mask, alpha=1.0, weights=weights), predicted)
 
 
-@pytest.mark.parametrize(
-    ("shape", "valid"), [((2, 1, 2), True), ((2, 9, 2), False), ((2, 1, 1), False), ((2, 0, 2), True)]
-)
-def test_degenerate_batches_are_finite_with_a_gradient(shape, valid):
-    predicted = torch.ones(shape, requires_grad=True)
-    target, mask = torch.ones(shape), torch.full(shape[:2], valid)
-    loss = distance_loss(predicted, target, mask)
-    assert loss.item() == 0.0
-    for term in (loss, distance_nll(predicted, predicted, target, mask)):
-        term.backward()
-        assert torch.isfinite(term) and torch.isfinite(predicted.grad).all()
+def test_degenerate_batches_are_finite_with_a_gradient():
+    for shape, valid in [((2, 1, 2), True), ((2, 9, 2), False), ((2, 1, 1), False), ((2, 0, 2), True)]:
+        predicted = torch.ones(shape, requires_grad=True)
+        target, mask = torch.ones(shape), torch.full(shape[:2], valid)
+        loss = distance_loss(predicted, target, mask)
+        assert loss.item() == 0.0
+        for term in (loss, distance_nll(predicted, predicted, target, mask)):
+            term.backward()
+            assert torch.isfinite(term) and torch.isfinite(predicted.grad).all()
 
 
 def test_zero_weights_everywhere():
@@ -146,12 +144,12 @@ def test_nll_may_leave_the_mean_alone():
     assert predicted.grad is None and (log_variance.grad == 0).all()  # error 1, variance 1: already the optimum
 
 
-@pytest.mark.parametrize("layers", [1, 3])
-def test_head_shapes_and_small_start(layers):
-    hidden = torch.randn(2, 7, 24)
-    output = DistanceHead(24, channels=1, hidden=10, layers=layers)(hidden)
-    assert output.shape == (2, 7, 1) and output.abs().max() < 0.5
-    distances, log_variances = DistanceHead(24, variance=True, layers=layers)(hidden)
-    assert distances.shape == log_variances.shape == (2, 7, 2)
-    with pytest.raises(ValueError, match="layer"):
-        DistanceHead(24, layers=0)
+def test_head_shapes_and_small_start():
+    for layers in [1, 3]:
+        hidden = torch.randn(2, 7, 24)
+        output = DistanceHead(24, channels=1, hidden=10, layers=layers)(hidden)
+        assert output.shape == (2, 7, 1) and output.abs().max() < 0.5
+        distances, log_variances = DistanceHead(24, variance=True, layers=layers)(hidden)
+        assert distances.shape == log_variances.shape == (2, 7, 2)
+        with pytest.raises(ValueError, match="layer"):
+            DistanceHead(24, layers=0)

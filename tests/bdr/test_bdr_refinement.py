@@ -67,6 +67,40 @@ def test_a_segment_that_would_turn_around_stays():
     assert (starts[0], ends[0]) == (14.0, 16.0)
 
 
+def test_taken_says_which_ends_were_moved():
+    start_field, end_field = fields([20.0], [30.0], 60)
+    for mode in ("snap", "newton", "fuse"):
+        arguments = ([17.5, 19.0, 40.0], [33.5, 31.0, 41.0], start_field, end_field)
+        starts, ends, taken = refine_segments(*arguments, mode=mode, max_move=0.2, return_taken=True)
+        assert taken.tolist() == [[True, False], [True, True], [False, False]]
+        np.testing.assert_array_equal((starts, ends), refine_segments(*arguments, mode=mode, max_move=0.2))
+    assert not refine_segments(*arguments, mode="none", return_taken=True)[2].any()
+    same = distance_targets([15.0], [], 30, dtype=torch.float64)[:, 0]  # this segment would be turned around
+    assert refine_segments([14.0], [16.0], same, same, max_move=1.0, return_taken=True)[2].tolist() == [[False, False]]
+    assert refine_segments([], [], same, same, return_taken=True)[2].shape == (0, 2)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 99_999), st.sampled_from(["none", "snap", "newton", "fuse"]), st.integers(1, 40))
+def test_an_end_that_is_not_taken_is_the_one_given(seed, mode, length):
+    rng = np.random.default_rng(seed)
+    old = np.sort(rng.uniform(-3, length + 9, (20, 2)))
+    field = rng.normal(0, 4, (2, length))
+    starts, ends, taken = refine_segments(*old.T, *field, mode=mode, return_taken=True)
+    np.testing.assert_array_equal(np.stack([starts, ends], 1)[~taken], old[~taken])
+
+
+def test_snap_reads_the_slope_and_the_window_that_are_asked_for():
+    flat = 0.3 * (np.arange(40) - 10.0)  # a rising zero at 10, of slope 0.3
+    assert refine_segments([9.0], [30.0], flat, flat, mode="snap")[0] == [9.0]
+    assert refine_segments([9.0], [30.0], flat, flat, mode="snap", min_slope=0.2)[0] == [10.0]
+    near = distance_targets([10.0, 14.0], [], 40, dtype=torch.float64)[:, 0]
+    near[10:12] += 0.2  # the first crossing is the steeper one
+    near[9] -= 0.2
+    assert refine_segments([14.5], [60.0], near, near, mode="snap")[0] == [14.0]
+    assert refine_segments([14.5], [60.0], near, near, mode="snap", window=9.0)[0] == pytest.approx(9.857, abs=1e-3)
+
+
 def test_newton_near_a_jump_uses_a_sample_not_the_line_across():
     field = distance_targets([10.0, 30.0], [], 40, radius=None, dtype=torch.float64)[:, 0]  # jump between 19 and 20
     guesses = [19.3, 19.47, 19.8]  # the line across the jump has a zero near 19.47
@@ -75,11 +109,11 @@ def test_newton_near_a_jump_uses_a_sample_not_the_line_across():
         np.testing.assert_allclose(got, [10.0, 10.0, 30.0])
 
 
-@pytest.mark.parametrize(("boundary", "guess"), [(-0.4, 0.1), (-0.4, -1.5), (1.0, -2.0), (39.6, 38.9), (39.6, 42.0)])
-def test_newton_beyond_the_ends_of_the_grid(boundary, guess):
-    field = distance_targets([boundary], [], 40, dtype=torch.float64)[:, 0]
-    got, _ = refine_segments([guess], [200.0], field, np.full(40, np.nan))
-    np.testing.assert_allclose(got, [boundary], atol=1e-9)
+def test_newton_beyond_the_ends_of_the_grid():
+    for boundary, guess in [(-0.4, 0.1), (-0.4, -1.5), (1.0, -2.0), (39.6, 38.9), (39.6, 42.0)]:
+        field = distance_targets([boundary], [], 40, dtype=torch.float64)[:, 0]
+        got, _ = refine_segments([guess], [200.0], field, np.full(40, np.nan))
+        np.testing.assert_allclose(got, [boundary], atol=1e-9)
 
 
 def test_newton_does_not_extrapolate_a_noisy_step_at_the_end_of_the_grid():
@@ -126,13 +160,13 @@ def test_fuse_lies_between_box_and_newton(case, exponent):
     np.testing.assert_allclose(fused - np.array(box), (newton - box) * variance / (1 + variance), atol=1e-7)
 
 
-@pytest.mark.parametrize("mode", ["none", "snap", "newton", "fuse"])
-def test_nothing_to_refine_and_nothing_to_refine_with(mode):
-    empty = refine_segments([], [], np.zeros(5), np.zeros(5), mode=mode)
-    assert empty[0].shape == empty[1].shape == (0,)
-    for field in (np.empty(0), np.full(6, np.nan), np.full(6, -16.0)):
-        got = refine_segments([1.0], [3.0], field, field, mode=mode)
-        np.testing.assert_array_equal(np.ravel(got), [1.0, 3.0])
+def test_nothing_to_refine_and_nothing_to_refine_with():
+    for mode in ["none", "snap", "newton", "fuse"]:
+        empty = refine_segments([], [], np.zeros(5), np.zeros(5), mode=mode)
+        assert empty[0].shape == empty[1].shape == (0,)
+        for field in (np.empty(0), np.full(6, np.nan), np.full(6, -16.0)):
+            got = refine_segments([1.0], [3.0], field, field, mode=mode)
+            np.testing.assert_array_equal(np.ravel(got), [1.0, 3.0])
 
 
 def test_bad_arguments_are_refused():

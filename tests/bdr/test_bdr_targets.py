@@ -1,6 +1,6 @@
 """Distance targets against slow references, written as double loops and as numerical integrals."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -72,7 +72,7 @@ def test_a_crop_has_the_field_of_the_whole(starts, ends, offset, radius, smoothi
 
 def test_without_boundaries_the_field_is_constant_and_finite():
     assert (distance_targets([], [], 7, radius=4.0) == -4.0).all()
-    assert (distance_targets([], [], 7, radius=4.0, smoothing=2.0) == -4.0).all()
+    assert (distance_targets([], [], 7, radius=4.0, smoothing=0.5) == -4.0).all()
     assert (distance_targets([], [], 7, radius=None, smoothing=2.0) == -7.0).all()
 
 
@@ -85,13 +85,16 @@ def test_weights_fall_with_the_distance_and_vanish_where_no_distance_exists():
     assert (unclipped[:, 0] == 1).all() and (unclipped[:, 1] == 0).all()
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [{"radius": 0.5}, {"radius": float("nan")}, {"smoothing": -1.0}, {"channels": "both"}, {"starts": [float("nan")]}],
-)
-def test_bad_arguments_are_refused(arguments):
-    with pytest.raises(ValueError):
-        distance_targets(**{"starts": [1.0], "ends": [2.0], "length": 5, **arguments})
+def test_bad_arguments_are_refused():
+    for arguments in [
+        {"radius": 0.5},
+        {"radius": float("nan")},
+        {"smoothing": -1.0},
+        {"channels": "both"},
+        {"starts": [float("nan")]},
+    ]:
+        with pytest.raises(ValueError):
+            distance_targets(**{"starts": [1.0], "ends": [2.0], "length": 5, **arguments})
 
 
 @settings(max_examples=100, deadline=None)
@@ -112,24 +115,36 @@ def test_jump_mask_keeps_leading_dimensions():
 # Smoothing
 
 
-@pytest.mark.parametrize("radius", [None, 9.0, 16.0])
-@pytest.mark.parametrize("smoothing", [0.4, 1.3])
-def test_smoothing_is_the_convolution_with_a_gaussian(radius, smoothing):
-    boundaries = [12.3, 37.1, 90.0]  # far enough apart for the whole sigma
+def convolved(t: int, boundaries: list[float], radius: float | None, smoothing: float) -> float:
+    """The clipped field around `t`, times a Gaussian, integrated piece by piece."""
 
-    def sharp(t: float) -> float:
-        d = slow_distance(t, boundaries)
-        return d if radius is None else max(-radius, min(radius, d))
+    def weighted(x: float) -> float:
+        d = slow_distance(x, boundaries)
+        sharp = d if radius is None else max(-radius, min(radius, d))
+        return sharp * np.exp(-0.5 * ((x - t) / smoothing) ** 2)
 
-    smooth = distance_targets(boundaries, [], 120, radius=radius, smoothing=smoothing, **F64)[:, 0]
     breaks = [(a + b) / 2 for a, b in pairwise(boundaries)]
     breaks += [b + s * radius for b in boundaries for s in (-1, 1)] if radius else []
-    for t in range(120):
-        near = [x for x in breaks if abs(x - t) < 9 * smoothing]
-        kernel = lambda x, t=t: sharp(x) * np.exp(-0.5 * ((x - t) / smoothing) ** 2)  # noqa: E731
-        expected = quad(kernel, t - 9 * smoothing, t + 9 * smoothing, points=near or None, limit=200, epsabs=1e-10)[0]
-        expected /= smoothing * np.sqrt(2 * np.pi)
-        assert float(smooth[t]) == pytest.approx(expected, abs=2e-7)
+    near = [x for x in breaks if abs(x - t) < 9 * smoothing]
+    reach = t - 9 * smoothing, t + 9 * smoothing
+    return quad(weighted, *reach, points=near or None, limit=200, epsabs=1e-10)[0] / (smoothing * np.sqrt(2 * np.pi))
+
+
+def test_smoothing_is_the_convolution_with_a_gaussian():
+    boundaries = [12.3, 37.1, 90.0]  # far enough apart for the whole sigma
+    for radius, smoothing in product((None, 9.0, 16.0), (0.4, 1.3)):
+        smooth = distance_targets(boundaries, [], 120, radius=radius, smoothing=smoothing, **F64)[:, 0]
+        expected = [convolved(t, boundaries, radius, smoothing) for t in range(120)]
+        np.testing.assert_allclose(smooth.numpy(), expected, rtol=0, atol=2e-7)
+
+
+def test_a_smoothing_too_wide_for_the_radius_is_refused_with_both_numbers():
+    with pytest.raises(ValueError, match=r"smoothing 3 .*radius 16: .* 2\.5$"):
+        distance_targets([10.0], [], 40, radius=16.0, smoothing=3.0)
+    with pytest.raises(ValueError, match=r"smoothing 0\.1 .*radius 1:"):
+        distance_targets([], [], 40, radius=1.0, smoothing=0.1)
+    assert distance_targets([10.0], [], 40, radius=16.0, smoothing=2.5).isfinite().all()
+    assert distance_targets([10.0], [], 40, radius=None, smoothing=30.0).isfinite().all()
 
 
 @settings(max_examples=100, deadline=None)
@@ -151,6 +166,8 @@ def test_a_vanishing_smoothing_is_none(boundaries, radius):
     st.sampled_from([None, 1.0, 4.0, 16.0]),
 )
 def test_smoothing_leaves_the_field_around_boundaries_and_the_signs_alone(gaps, smoothing, radius):
+    if radius is not None:
+        smoothing = min(smoothing, (radius - 1) / 6)
     boundaries = np.cumsum(gaps)
     length = int(boundaries[-1]) + 30
     sharp = distance_targets(boundaries, [], length, radius=radius, **F64)[:, 0].numpy()

@@ -23,7 +23,7 @@ from temporalzoom.datasets.check import (
 )
 from temporalzoom.datasets.statistics import covered_time, describe, overlapping_instances, statistics
 from temporalzoom.errors import InputError
-from temporalzoom.formats.annotations import Annotations, Recording, read_annotations
+from temporalzoom.formats import Annotations, Recording, read_annotations
 from temporalzoom.segments import Segments
 from temporalzoom.signals.feature_files import write_features
 from temporalzoom.signals.feature_store import open_features
@@ -121,7 +121,8 @@ def test_length(folder: Path, length: int, hint: str) -> None:
 
 
 def test_end_before_start(folder: Path) -> None:
-    problem = only_problem(folder, replace(BAD, segments=Segments([1, 7, 3], [2, 6, 4], ["run"] * 3)), features())
+    backward = Segments.unchecked([1, 7, 3], [2, 6, 4], ["run"] * 3)
+    problem = only_problem(folder, replace(BAD, segments=backward), features())
     assert problem.kind == "end <= start" and "'run' from 7 to 6 s" in problem.detail
 
 
@@ -196,11 +197,11 @@ def everything_wrong(folder: Path) -> tuple[Annotations, Path]:
     write_features(folder / "other.npy", features())
     (folder / "noise.npy").write_bytes(b"noise")
     write_features(folder / "empty.npy", features(0))
-    much = Segments([5, -9, 0], [4, 1, 1], ["run", "run", "[bold]walk"])
+    much = Segments.unchecked([5, -9, 0], [4, 1, 1], ["run", "run", "[bold]walk"])
     recordings = [
         GOOD,
         replace(GOOD, name="much", segments=much),
-        replace(GOOD, name="gone", segments=Segments([3], [2], ["run"])),
+        replace(GOOD, name="gone", segments=Segments.unchecked([3], [2], ["run"])),
         replace(GOOD, name="noise"),
         replace(GOOD, name="other"),
         replace(GOOD, name="empty"),
@@ -278,7 +279,7 @@ def test_common_padding_conventions_pass(frames: int, stride: int, window: int, 
 )
 def test_a_wrong_stride_or_rate_is_found_in_long_recordings(seconds: float, stride: int, wrong: float) -> None:
     grid = TimeGrid(stride, 16, 30)
-    length = round(grid.expected_length(seconds) * wrong)
+    length = round(((seconds * grid.fps - grid.window) / grid.stride + 1) * wrong)
     [problem] = check_recording(Recording("v", duration=seconds), np.ones((length, 2), np.float32), grid)
     assert problem.kind == "length"
     fitting = float(problem.detail.split(": stride ")[1].split(" ")[0])

@@ -10,23 +10,24 @@ import pytest
 import yaml
 from torch import nn
 
-from temporalzoom.config import DataConfig, load_config
+from temporalzoom.config import DataConfig, FolderData, InertialData, load_config
 from temporalzoom.datasets.report import report_data
 from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.sources import framing_of, load_data, open_source
 from temporalzoom.errors import InputError
 from temporalzoom.inference.localizer import Localizer
+from temporalzoom.runs.description import ModelDescription
 from temporalzoom.segments import Segments
-from temporalzoom.signals.framing import Framing
-from temporalzoom.signals.keypoints import pose_geometry
-from temporalzoom.signals.missing import fill_missing
+from temporalzoom.signals.preparation import Framing, fill_missing, pose_geometry
 from temporalzoom.timegrid import TimeGrid
+from temporalzoom.workflows.evaluate import localize_split
 
 ROWS, FPS, CHANNELS = 123, 20.0, 3  # 123 rows: windows leave some of them over at the end
 RATS = ("rat1a", "rat1b", "rat4a", "rat4b")
 TINY = """
-model.name=uniform-1 model.width=16 model.heads=2 model.window=4 model.standardize=true inference.threshold=0
+model.name=uniform-1 model.width=16 model.heads=2 model.window=4 inference.threshold=0
 training.steps=3 training.batch_size=2 training.length=12 training.warmup_steps=0
+inference.certainty=0
 """.split()
 Tzoom = Callable[..., tuple[int, str, str]]
 
@@ -59,7 +60,7 @@ def settings(folder: Path, **changes: Any) -> dict[str, Any]:
 
 
 def config(folder: Path, **changes: Any) -> DataConfig:
-    return DataConfig.model_validate(settings(folder, **changes))
+    return FolderData.model_validate(settings(folder, **changes))
 
 
 def signal_of(folder: Path, name: str) -> np.ndarray:
@@ -108,7 +109,7 @@ def test_windows_are_cut_from_an_archive_or_a_folder(folder: Path, place: str):
 def test_without_a_window_it_is_the_stride(folder: Path):
     assert framing_of(config(folder, window=None)) == Framing(5, 5)
     assert framing_of(config(folder, raw=False)) is None
-    assert framing_of(config(folder, source="sbhar", raw=False)) == Framing(10, 5)
+    assert framing_of(InertialData(source="sbhar", stride=5, window=10)) == Framing(10, 5)
 
 
 def test_not_raw_the_same_files_are_features(folder: Path):
@@ -150,8 +151,8 @@ def test_poses_become_their_geometry(folder: Path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        (["data.keypoints=xy"], "data: keypoints: are those of raw poses; needs data.source=folder and data.raw=true"),
-        (["data.keypoints=cd", "data.source=folder", "data.raw=true"], "keypoints: cd has no coordinate"),
+        (["data.keypoints=xy"], "keypoints: are those of raw poses; needs raw: true"),
+        (["data.keypoints=cd", "data.raw=true"], "keypoints: cd has no coordinate"),
         (["data.keypoints=X"], "data.keypoints"),
     ],
 )
@@ -186,6 +187,11 @@ def test_settings_that_do_not_fit(folder: Path, changes: dict[str, Any], said: s
     assert complaint(config(folder, **changes)) == said
 
 
+def test_raw_signals_cannot_be_resized():
+    with pytest.raises(InputError, match=r"data\.resize: has no effect here: windows are cut from raw signals"):
+        load_config(None, ["data.raw=true", "data.resize=9"])
+
+
 def test_a_damaged_archive(folder: Path):
     (folder / "pose.npz").write_bytes((folder / "pose.npz").read_bytes()[:300])
     assert complaint(config(folder)).startswith(f"data.features: {folder / 'pose.npz'}: not an .npz archive")
@@ -216,7 +222,7 @@ def test_real_poses(shared_data: Path):
     folder = shared_data / "rats"
     if not folder.is_dir():
         pytest.skip("the rats are not among the data sets beside this checkout (../shared/data/rats)")
-    data = DataConfig.model_validate({
+    data = FolderData.model_validate({
         "source": "folder", "annotations": folder / "coarse.json", "features": folder / "pose.npz",
         "raw": True, "stride": 4, "window": 8, "missing": "interpolate",
     })  # fmt: skip
@@ -251,7 +257,7 @@ def run(request: pytest.FixtureRequest, folder: Path, tzoom: Tzoom) -> Path:
 def test_a_raw_file_gives_the_segments_of_its_evaluation(run: Path, folder: Path, tzoom: Tzoom):
     localizer = Localizer.load(run)
     _, test = both(load_config(run / "config.yaml").data)
-    expected = localizer.localize_samples(test.samples)
+    expected = localize_split(localizer, test)
     out = folder / "found.json"
     code, _, error = tzoom("localize", folder / "files", "--model", run, "--threshold", "0", "--out", out)
     assert code == 0, error
@@ -263,10 +269,9 @@ def test_a_raw_file_gives_the_segments_of_its_evaluation(run: Path, folder: Path
         assert list(found.labels) == list(expected[sample.name].labels)
         for name in ("starts", "ends", "scores"):
             np.testing.assert_allclose(getattr(found, name), getattr(expected[sample.name], name), atol=1e-3)
-        # A signal is prepared, features are not.
-        prepared = localizer.prepare(signal_of(folder, sample.name))
-        np.testing.assert_array_equal(prepared, sample.features)
-        assert localizer(prepared, duration=sample.duration, threshold=0.0) == expected[sample.name]
+        signal = signal_of(folder, sample.name)
+        np.testing.assert_array_equal(localizer.prepare(signal).features, sample.features)
+        assert localizer(signal, duration=sample.duration, threshold=0.0) == expected[sample.name]
 
 
 def test_a_run_of_raw_signals_is_evaluated(run: Path, tzoom: Tzoom):
@@ -280,13 +285,13 @@ def test_signals_that_do_not_fit_the_run(run: Path, folder: Path, tzoom: Tzoom):
         localizer.prepare(np.zeros((50, 4)))
     with pytest.raises(InputError, match=r"at least one row, \(N, C\); got shape \(0, 3\)"):
         localizer.prepare(np.zeros((0, 3)))
-    assert len(localizer(localizer.prepare(np.zeros((2, 3))), threshold=0.0)) > 0  # shorter than a window
+    assert len(localizer(np.zeros((2, 3)), threshold=0.0)) > 0  # shorter than a window
     for option in ("--stride", "--window"):
         code, _, error = tzoom("localize", folder / "files", "--model", run, option, "4")
-        assert code == 2 and f"{option}: the model cuts its own windows from raw signals (10 rows every 5)" in error
+        assert code == 2 and f"{option[2:]}: the model cuts its own windows from raw signals (10 rows every 5)" in error
 
 
 def test_prepare_leaves_the_features_of_other_models_alone():
-    localizer = Localizer(nn.Identity(), ("a",), TimeGrid(1, 1, 1), load_config().inference)
+    described = ModelDescription("some", ("a",), TimeGrid(1, 1, 1), load_config().inference, 4)
     features = np.random.default_rng(0).normal(size=(7, 4)).astype(np.float32)
-    np.testing.assert_array_equal(localizer.prepare(features), features)
+    np.testing.assert_array_equal(Localizer(nn.Identity(), described).prepare(features).features, features)

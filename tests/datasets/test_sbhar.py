@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from temporalzoom.config import DataConfig
+from temporalzoom.config import InertialData
 from temporalzoom.datasets.check import DataProblems
+from temporalzoom.datasets.inertial_sets import SBHAR_FPS as FPS
+from temporalzoom.datasets.inertial_sets import SBHAR_TEST_SUBJECTS as TEST_SUBJECTS
 from temporalzoom.datasets.report import report_data
-from temporalzoom.datasets.sbhar import FPS, TEST_SUBJECTS
 from temporalzoom.datasets.sources import load_data, open_source
 from temporalzoom.errors import InputError
 
@@ -38,11 +39,11 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def settings(root: Path | None, **changes: Any) -> DataConfig:
-    return DataConfig.model_validate({"source": "sbhar", "root": root, "stride": 10, "window": 20, **changes})
+def settings(root: Path | None, **changes: Any) -> InertialData:
+    return InertialData.model_validate({"source": "sbhar", "root": root, "stride": 10, "window": 20, **changes})
 
 
-def complaint(data: DataConfig) -> str:
+def complaint(data: InertialData) -> str:
     with pytest.raises(InputError) as caught:
         load_data(data)
     assert "\n" not in str(caught.value)
@@ -77,11 +78,6 @@ def test_subjects_can_be_left_out(root: Path):
     loaded = load_data(settings(root, leave_out="user01"))
     assert loaded.train is not None and [s.name for s in loaded.train.samples] == ["exp03_user02"]
     assert complaint(settings(root, leave_out="01")).endswith("no subject '01'; there are user01, user02")
-
-
-def test_subsets_have_the_names_of_the_configuration(root: Path):
-    annotations, _ = open_source(settings(root, train_subset="a", test_subset="b"))
-    assert [r.subset for r in annotations.recordings.values()] == ["a", "a", "b"]
 
 
 def test_a_missing_root_or_file_is_named(root: Path):

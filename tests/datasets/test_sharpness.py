@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from temporalzoom.config import ZoomBenchConfig
 from temporalzoom.datasets.sharpness import boundary_changes, entropy, feature_changes, sharpness
-from temporalzoom.datasets.zoombench import make_zoombench
+from temporalzoom.datasets.zoombench import ZoomBench, make_zoombench
 from temporalzoom.segments import Segments
 from temporalzoom.timegrid import TimeGrid
 
@@ -121,7 +120,7 @@ def test_the_benchmark_is_as_sharp_as_it_is_made():
     """Less noise makes the same boundaries stand out more; they are of many kinds."""
 
     def of(noise: float):
-        bench = ZoomBenchConfig(test_sequences=4, noise=noise, flashes_per_minute=0, window=0)
+        bench = ZoomBench(test_sequences=4, noise=noise, flashes_per_minute=0, window=0)
         samples = make_zoombench(bench, 0, "test").samples
         return sharpness(((lambda s=s: s.features), s.segments, s.grid) for s in samples)
 

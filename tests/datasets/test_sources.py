@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from temporalzoom.config import DataConfig, ZoomBenchConfig, load_config
+from temporalzoom.config import DataConfig, FolderData, ZoomBenchData, load_config
 from temporalzoom.datasets.check import DataProblems
 from temporalzoom.datasets.report import report_data
 from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.sources import load_data
-from temporalzoom.datasets.zoombench import make_zoombench
+from temporalzoom.datasets.zoombench import ZoomBench, make_zoombench
 from temporalzoom.datasets.zoombench_files import write_zoombench
 from temporalzoom.errors import InputError
 from temporalzoom.signals.feature_files import write_features
@@ -23,7 +23,8 @@ from temporalzoom.timegrid import TimeGrid
 STRIDE, WINDOW, FPS, LENGTH, WIDTH = 5, 10, 25.0, 100, 3
 DURATION = ((LENGTH - 1) * STRIDE + WINDOW) / FPS
 NEITHER = "is neither a folder of feature files nor an .npz archive of arrays"
-BENCH = ZoomBenchConfig(sequences=6, test_sequences=2, length=512, dimension=5)  # every class occurs
+BENCH = ZoomBench(sequences=6, test_sequences=2, length=512, dimension=5)  # every class occurs
+EMBEDDED = ZoomBenchData(source="zoombench", sequences=6, test_sequences=2)
 
 
 class OwnData:
@@ -51,7 +52,7 @@ class OwnData:
         (self.folder / "truth.json").write_text(json.dumps({**self.extra, "database": self.database}))
         settings = {"source": "folder", "annotations": self.folder / "truth.json", "features": self.folder / "i3d",
                     "stride": STRIDE, "window": WINDOW}  # fmt: skip
-        return DataConfig.model_validate({**settings, **changes})
+        return FolderData.model_validate({**settings, **changes})
 
 
 @pytest.fixture
@@ -97,13 +98,11 @@ def test_own_data_becomes_samples(own: OwnData):
     assert loaded.train.truth()["three"] == loaded.train.samples[1].segments
 
 
-@pytest.mark.parametrize(
-    "setting", [{"folds": 3}, {"leave_out": "ann"}, {"validation_fold": 0}, {"test_recordings": ["rat4*"]}]
-)
-def test_the_embedded_benchmark_has_nobody_to_leave_out(setting: dict[str, Any]):
-    [key] = setting
-    with pytest.raises(InputError, match=rf"data\.{key}: zoombench draws its test sequences itself"):
-        load_data(DataConfig(zoombench=BENCH, **setting))
+def test_the_embedded_benchmark_has_nobody_to_leave_out():
+    for setting in ("folds=3", "leave_out=ann", "validation_fold=0", "test_recordings=[rat4*]", "videos=here"):
+        key = setting.split("=")[0]
+        with pytest.raises(InputError, match=rf"data\.{key}\b"):
+            load_config(None, ["data.source=zoombench", f"data.{setting}"])
 
 
 def test_only_what_is_asked_for_is_read(own: OwnData):
@@ -293,20 +292,23 @@ def test_report_lists_the_problems_instead_of_raising(own: OwnData):
 
 
 def test_report_of_the_benchmark():
-    tables, problems = report_data(DataConfig(zoombench=BENCH), seed=1)
+    tables, problems = report_data(EMBEDDED, seed=1)
     shown = plain(tables)
-    assert problems == [] and len(tables) == 2 and "features of 6 of 6 recordings, width 5" in shown
+    assert problems == [] and len(tables) == 2 and "features of 6 of 6 recordings, width 32" in shown
 
 
 # The embedded benchmark, in memory and as files
 
 
 def test_the_benchmark_needs_no_files():
-    loaded = load_data(DataConfig(zoombench=BENCH), seed=4)
-    assert_same(loaded.train, make_zoombench(BENCH, 4, "train"))
-    assert_same(loaded.test, make_zoombench(BENCH, 4, "test"))
-    assert load_data(DataConfig(zoombench=BENCH), train=False).train is None
-    assert load_data(DataConfig(zoombench=BENCH), test=False).test is None
+    bench = ZoomBench(sequences=6, test_sequences=2)
+    own_seed = EMBEDDED.model_copy(update={"seed": 7})
+    for data, seed in ((EMBEDDED, 4), (own_seed, 7)):  # its own seed comes before that of the training
+        loaded = load_data(data, seed=4)
+        assert_same(loaded.train, make_zoombench(bench, seed, "train"))
+        assert_same(loaded.test, make_zoombench(bench, seed, "test"))
+    assert load_data(EMBEDDED, train=False).train is None
+    assert load_data(EMBEDDED, test=False).test is None
 
 
 def assert_same(split: Split | None, expected: Split) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from temporalzoom.config import DataConfig
+from temporalzoom.config import FolderData
 from temporalzoom.datasets.splits import FOLDS, subject, with_subsets
 from temporalzoom.errors import InputError
 from temporalzoom.formats.annotations import Annotations, Recording
@@ -22,7 +22,7 @@ def make_annotations(people: dict[str, str | None]) -> Annotations:
 
 
 def subsets(annotations: Annotations, **settings: Any) -> dict[str, str | None]:
-    found = with_subsets(annotations, DataConfig.model_validate(settings))
+    found = with_subsets(annotations, FolderData.model_validate(settings))
     return {name: recording.subset for name, recording in found.recordings.items()}
 
 
@@ -36,7 +36,7 @@ TRIO = make_annotations({"ann": "train", "bob": "test", "cid": None})
 
 
 def test_without_a_wish_nothing_changes():
-    assert with_subsets(TRIO, DataConfig()) == TRIO
+    assert with_subsets(TRIO, FolderData()) == TRIO
 
 
 def test_patterns_name_the_test_recordings():
@@ -69,7 +69,7 @@ def test_folds_share_out_the_training_subjects_and_never_touch_the_test(train: i
     annotations = make_annotations(people)
     held_out: list[set[str]] = []
     for fold in range(FOLDS):
-        found = with_subsets(annotations, DataConfig(validation_fold=fold)).recordings.values()
+        found = with_subsets(annotations, FolderData(validation_fold=fold)).recordings.values()
         assert {subject(r) for r in found} == {who for who, subset in people.items() if subset == "train"}
         held_out.append({subject(r) for r in found if r.subset == "test"})
         assert not held_out[-1] & {subject(r) for r in found if r.subset == "train"}
@@ -89,7 +89,7 @@ def test_cross_validation_scores_everybody_once(folds: int, more: int):
     people = {f"s{i:02d}": "train" if i % 3 else "test" for i in range(folds + more)}  # whatever the file says
     tested: Counter[str] = Counter()
     for fold in range(folds):
-        found = with_subsets(make_annotations(people), DataConfig(folds=folds, fold=fold)).recordings.values()
+        found = with_subsets(make_annotations(people), FolderData(folds=folds, fold=fold)).recordings.values()
         assert {subject(r) for r in found} == set(people)
         assert not {subject(r) for r in found if r.subset == "test"} & {
             subject(r) for r in found if r.subset == "train"
@@ -108,11 +108,11 @@ def test_folds_are_tuned_without_their_test():
 def test_folds_that_do_not_fit():
     assert complaint(TRIO, folds=4) == "data.folds: needs at least 4 subjects, there are 3"
     with pytest.raises(ValueError, match="3 folds are numbered from 0 to 2, got 3"):
-        DataConfig(folds=3, fold=3)
+        FolderData(folds=3, fold=3)
     with pytest.raises(ValueError, match="number 2 of how many"):
-        DataConfig(fold=2)
+        FolderData(fold=2)
     with pytest.raises(ValueError, match="so does leave_out"):
-        DataConfig(folds=3, leave_out="ann")
+        FolderData(folds=3, leave_out="ann")
 
 
 def test_too_few_subjects_for_folds():
@@ -124,4 +124,4 @@ def test_too_few_subjects_for_folds():
 @pytest.mark.parametrize("fold", [-1, 4])
 def test_there_are_four_folds(fold: int):
     with pytest.raises(ValueError, match="validation_fold"):
-        DataConfig(validation_fold=fold)
+        FolderData(validation_fold=fold)

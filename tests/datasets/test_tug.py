@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from temporalzoom.config import DataConfig
+from temporalzoom.config import InertialData
 from temporalzoom.datasets.sources import load_data, open_source
 from temporalzoom.errors import InputError
-from temporalzoom.formats.annotations import read_annotations
+from temporalzoom.formats import read_annotations
 
 ROWS, FPS = 300, 100.0
 
@@ -37,11 +37,11 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def settings(root: Path | None, **changes: Any) -> DataConfig:
-    return DataConfig.model_validate({"source": "tug", "root": root, "stride": 10, "window": 20, **changes})
+def settings(root: Path | None, **changes: Any) -> InertialData:
+    return InertialData.model_validate({"source": "tug", "root": root, "stride": 10, "window": 20, **changes})
 
 
-def complaint(data: DataConfig) -> str:
+def complaint(data: InertialData) -> str:
     with pytest.raises(InputError) as caught:
         load_data(data)
     assert "\n" not in str(caught.value)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from temporalzoom.config import Config, DataConfig, load_config
+from temporalzoom.config import Config, DataConfig, FolderData, load_config, recipe_names
 from temporalzoom.datasets.report import report_data
 from temporalzoom.datasets.sources import load_data, open_source
 from temporalzoom.datasets.statistics import statistics
@@ -20,9 +20,8 @@ from temporalzoom.errors import InputError
 from temporalzoom.segments import Segments
 from temporalzoom.signals.feature_files import write_features
 from temporalzoom.timegrid import TimeGrid
-from temporalzoom.workflows.evaluate import score_model
+from temporalzoom.workflows.evaluate import evaluate
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 DURATION, WIDTH = 64.0, 3
 RUN, JUMP = ("run", [10.0, 20.0]), ("jump", [30.5, 40.0])
 
@@ -83,34 +82,34 @@ def full_epic() -> dict[str, Any]:
 
 # recipe, form, the file's content, the grid that must come out, prefix and suffix of feature files
 FORMS: list[tuple[str, str, Callable[[Path], dict[str, Any]], TimeGrid, str, str]] = [
-    ("thumos14_i3d", "actionformer", lambda _: action_former("Validation", "Test", 30.0), TimeGrid(4, 16, 30),
+    ("thumos14", "actionformer", lambda _: action_former("Validation", "Test", 30.0), TimeGrid(4, 16, 30),
      "", "npy"),
-    ("thumos14_i3d", "opentad", lambda _: open_tad("training", "validation", 25), TimeGrid(4, 16, 25), "", "npy"),
-    ("activitynet_tsp", "actionformer", lambda _: action_former("training", "validation", None), TimeGrid(16, 16, 15),
+    ("thumos14", "opentad", lambda _: open_tad("training", "validation", 25), TimeGrid(4, 16, 25), "", "npy"),
+    ("activitynet", "actionformer", lambda _: action_former("training", "validation", None), TimeGrid(16, 16, 15),
      "v_", "npy"),
-    ("activitynet_tsp", "official", lambda _: open_tad("training", "validation", 30, "testing"), TimeGrid(16, 16, 15),
+    ("activitynet", "official", lambda _: open_tad("training", "validation", 30, "testing"), TimeGrid(16, 16, 15),
      "v_", "npy"),
-    ("activitynet_tsp", "bsn", bsn, TimeGrid(16, 16, 15), "v_", "npy"),
-    ("activitynet_tsp_agnostic", "bsn", bsn, TimeGrid(16, 16, 15), "v_", "npy"),
-    ("fineaction_videomae", "actionformer", lambda _: action_former("training", "validation", 25.0),
+    ("activitynet", "bsn", bsn, TimeGrid(16, 16, 15), "v_", "npy"),
+    ("activitynet-agnostic", "bsn", bsn, TimeGrid(16, 16, 15), "v_", "npy"),
+    ("fineaction", "actionformer", lambda _: action_former("training", "validation", 25.0),
      TimeGrid(16, 16, 25), "", "npy"),
-    ("fineaction_videomae", "opentad", lambda _: open_tad("training", "validation", 25, "testing"),
+    ("fineaction", "opentad", lambda _: open_tad("training", "validation", 25, "testing"),
      TimeGrid(16, 16, 25), "", "npy"),
-    ("ego4d_mq_egovlp", "actionformer", lambda _: action_former("training", "validation", 29.99), TimeGrid(16, 16, 30),
+    ("ego4d-mq", "actionformer", lambda _: action_former("training", "validation", 29.99), TimeGrid(16, 16, 30),
      "", "npy"),
-    ("ego4d_mq_egovlp", "opentad", lambda _: open_tad("train", "val", 30, "test"), TimeGrid(16, 16, 30), "", "npy"),
-    ("epic_kitchens_verb_slowfast", "actionformer", lambda _: action_former("training", "validation", 59.94),
+    ("ego4d-mq", "opentad", lambda _: open_tad("train", "val", 30, "test"), TimeGrid(16, 16, 30), "", "npy"),
+    ("epic-kitchens-verb", "actionformer", lambda _: action_former("training", "validation", 59.94),
      TimeGrid(16, 32, 30), "", "npz"),
-    ("epic_kitchens_noun_slowfast", "opentad", lambda _: open_tad("train", "val", None, "test"), TimeGrid(16, 32, 30),
+    ("epic-kitchens-noun", "opentad", lambda _: open_tad("train", "val", None, "test"), TimeGrid(16, 32, 30),
      "", "npy"),
-    ("epic_kitchens_verb_slowfast", "full", lambda _: full_epic(), TimeGrid(16, 32, 30), "", "npy"),
+    ("epic-kitchens-verb", "full", lambda _: full_epic(), TimeGrid(16, 32, 30), "", "npy"),
 ]  # fmt: skip
 
 
 def recipe(name: str, folder: Path, *overrides: str) -> Config:
     """The recipe, pointed at a folder of the test."""
     paths = (f"data.annotations={folder / 'truth.json'}", f"data.features={folder / 'features'}")
-    return load_config(CONFIGS / f"{name}.yaml", [*paths, *overrides])
+    return load_config(name, [*paths, *overrides])
 
 
 def write(folder: Path, document: dict[str, Any], grid: TimeGrid | None, prefix: str = "", suffix: str = "npy") -> None:
@@ -118,7 +117,7 @@ def write(folder: Path, document: dict[str, Any], grid: TimeGrid | None, prefix:
     if grid is None:
         return
     (folder / "features").mkdir(exist_ok=True)
-    length = int(grid.expected_length(DURATION))
+    length = int((DURATION * grid.fps - grid.window) / grid.stride + 1)
     for index, name in enumerate(("one", "two", "three")):
         array = np.random.default_rng(index).normal(size=(length, WIDTH)).astype(np.float32)
         if suffix == "npy":
@@ -147,7 +146,7 @@ def test_every_recipe_takes_the_files_of_the_field(
     if config.data.resize is None:
         assert train.grid == test.grid == grid
         return
-    length = int(grid.expected_length(DURATION))
+    length = int((DURATION * grid.fps - grid.window) / grid.stride + 1)
     stride = ((length - 1) * grid.stride + grid.window) / 128
     assert len(train) == 128 and train.grid == TimeGrid(stride, stride, grid.fps)
     assert train.grid.duration(128) == pytest.approx(DURATION, abs=16 / 15)
@@ -164,7 +163,7 @@ THRESHOLDS = {
 
 @pytest.mark.parametrize("source", THRESHOLDS)
 def test_every_benchmark_has_recipes_with_its_thresholds(source: str):
-    found = [load_config(path) for path in CONFIGS.glob("*.yaml")]
+    found = [load_config(name) for name in recipe_names()]
     mine = [config for config in found if config.data.source == source]
     assert mine and all(list(config.evaluation.thresholds) == THRESHOLDS[source] for config in mine)
     assert all(config.training.length <= config.inference.max_length for config in mine)
@@ -176,13 +175,13 @@ def test_every_benchmark_has_recipes_with_its_thresholds(source: str):
 def test_validation_is_the_training_subset_of_thumos14_in_one_form_and_the_test_subset_in_the_other(tmp_path: Path):
     """Taking the names at face value would train on the test videos."""
     write(tmp_path, open_tad("training", "validation", 30), TimeGrid(4, 16, 30))
-    annotations, _ = open_source(recipe("thumos14_i3d", tmp_path).data)
+    annotations, _ = open_source(recipe("thumos14", tmp_path).data)
     assert {name: r.subset for name, r in annotations.recordings.items()} == {"one": "Validation", "two": "Test"}
 
 
 def test_names_of_the_file_may_be_asked_for(tmp_path: Path):
     write(tmp_path, open_tad("training", "validation", 30), TimeGrid(4, 16, 30))
-    data = recipe("thumos14_i3d", tmp_path, "data.train_subset=validation", "data.test_subset=training").data
+    data = recipe("thumos14", tmp_path, "data.train_subset=validation", "data.test_subset=training").data
     annotations, _ = open_source(data)
     assert {name: r.subset for name, r in annotations.recordings.items()} == {"one": "training", "two": "validation"}
 
@@ -196,14 +195,14 @@ def complaint(data: DataConfig) -> str:
 
 def test_unknown_subsets_are_answered_with_those_present(tmp_path: Path):
     write(tmp_path, open_tad("a", "b", 30), None)
-    said = complaint(recipe("ego4d_mq_egovlp", tmp_path).data)
+    said = complaint(recipe("ego4d-mq", tmp_path).data)
     assert said.endswith("subsets 'train' and 'val' or 'training' and 'validation' or 'train' and 'val' are expected; "
                          "present: a, b")  # fmt: skip
 
 
 def test_a_hidden_subset_cannot_be_scored(tmp_path: Path):
     write(tmp_path, open_tad("train", "val", 30, "test"), None)
-    said = complaint(recipe("ego4d_mq_egovlp", tmp_path, "data.test_subset=test").data)
+    said = complaint(recipe("ego4d-mq", tmp_path, "data.test_subset=test").data)
     assert "1 videos of the subset 'test' have no key 'annotations'" in said and "three" in said
 
 
@@ -211,7 +210,7 @@ def test_a_class_of_the_test_subset_alone_belongs_to_the_benchmark(tmp_path: Pat
     document = open_tad("train", "val", None)
     document["database"]["two"]["annotations"][0]["label"] = "swim"
     write(tmp_path, document, TimeGrid(16, 32, 30))
-    loaded = load_data(recipe("epic_kitchens_noun_slowfast", tmp_path).data)
+    loaded = load_data(recipe("epic-kitchens-noun", tmp_path).data)
     assert loaded.train is not None and loaded.train.classes == ("jump", "run", "swim")
 
 
@@ -220,25 +219,25 @@ def test_a_class_of_the_test_subset_alone_belongs_to_the_benchmark(tmp_path: Pat
 
 def test_verbs_and_nouns_are_told_apart(tmp_path: Path):
     write(tmp_path, full_epic(), TimeGrid(16, 32, 30))
-    nouns, _ = open_source(recipe("epic_kitchens_noun_slowfast", tmp_path).data)
+    nouns, _ = open_source(recipe("epic-kitchens-noun", tmp_path).data)
     assert nouns.classes == ("the jump", "the run") and "2 of 300 classes" in nouns.notes[0]
-    verbs, _ = open_source(recipe("epic_kitchens_verb_slowfast", tmp_path).data)
+    verbs, _ = open_source(recipe("epic-kitchens-verb", tmp_path).data)
     assert verbs.classes == ("jump", "run") and "2 of 97 classes" in verbs.notes[0]
-    said = complaint(recipe("epic_kitchens_verb_slowfast", tmp_path, "data.task=null").data)
+    said = complaint(recipe("epic-kitchens-verb", tmp_path, "data.task=null").data)
     assert said == "data.task: which one, verb or noun? EPIC-Kitchens has both"
     write(tmp_path, open_tad("train", "val", None) | {"version": "epic-kitchens-100-noun"}, None)
-    assert "holds nouns, and data.task is verb" in complaint(recipe("epic_kitchens_verb_slowfast", tmp_path).data)
+    assert "holds nouns, and data.task is verb" in complaint(recipe("epic-kitchens-verb", tmp_path).data)
 
 
 def test_the_bsn_form_needs_its_table(tmp_path: Path):
     write(tmp_path, bsn(tmp_path), None)
     table = tmp_path / "video_info_new.csv"
     table.write_text(table.read_text().replace("v_two", "v_other"))
-    assert "no subset for 1 videos" in complaint(recipe("activitynet_tsp", tmp_path).data)
+    assert "no subset for 1 videos" in complaint(recipe("activitynet", tmp_path).data)
     table.write_text("video,seconds\nv_one,3\n")
-    assert complaint(recipe("activitynet_tsp", tmp_path).data).endswith("video_info_new.csv: no column 'subset'")
+    assert complaint(recipe("activitynet", tmp_path).data).endswith("video_info_new.csv: no column 'subset'")
     table.unlink()
-    assert "there is no video_info_new.csv beside it" in complaint(recipe("activitynet_tsp", tmp_path).data)
+    assert "there is no video_info_new.csv beside it" in complaint(recipe("activitynet", tmp_path).data)
 
 
 # Clipping
@@ -255,10 +254,10 @@ def test_clipping_cuts_drops_and_says_so(tmp_path: Path):
     ]
     document["database"]["one"]["annotations"] += instances(True, *bad)
     write(tmp_path, document, TimeGrid(4, 16, 30))
-    said = complaint(recipe("thumos14_i3d", tmp_path, "data.clip=false").data)
+    said = complaint(recipe("thumos14", tmp_path, "data.clip=false").data)
     assert "3 x outside the video, 1 x end <= start" in said
     console = Console(file=io.StringIO(), width=300)
-    loaded = load_data(recipe("thumos14_i3d", tmp_path).data, console=console)
+    loaded = load_data(recipe("thumos14", tmp_path).data, console=console)
     assert loaded.train is not None
     kept = [(start, end) for start, end, _, _ in loaded.train.samples[0].segments]
     assert kept == [(10.0, 20.0), (30.5, 40.0), (60.0, 64.0), (0.0, 3.0), (1.0, 64.0)]
@@ -271,7 +270,7 @@ def test_clipping_cuts_drops_and_says_so(tmp_path: Path):
 
 def test_a_class_agnostic_split_keeps_the_true_labels(tmp_path: Path):
     write(tmp_path, bsn(tmp_path), TimeGrid(16, 16, 15), "v_")
-    loaded = load_data(recipe("activitynet_tsp_agnostic", tmp_path).data)
+    loaded = load_data(recipe("activitynet-agnostic", tmp_path).data)
     assert loaded.train is not None and loaded.train.classes == ("action",)
     assert loaded.train.truth()["one"] == Segments([10, 30.5], [20, 40], ["action", "action"])
     assert loaded.train.labelled_truth()["one"].labels.tolist() == ["run", "jump"]
@@ -281,12 +280,14 @@ def test_a_class_agnostic_split_keeps_the_true_labels(tmp_path: Path):
 def agnostic_run(tmp_path: Path, tzoom: Callable) -> tuple[Path, Path]:
     """A run of the recipe, two steps long, and its score file."""
     write(tmp_path, bsn(tmp_path), TimeGrid(16, 16, 15), "v_")
-    settings = yaml.safe_load((CONFIGS / "activitynet_tsp_agnostic.yaml").read_text())
-    settings["data"] |= {"annotations": "truth.json", "features": "features"}
-    settings["model"] |= {"name": "uniform-1", "width": 8, "heads": 2}
-    settings["training"] |= {"steps": 2, "batch_size": 2}
-    settings["inference"]["video_scores"] = "scores.json"
-    settings["evaluation"] = {"thresholds": [0.25, 0.75]}
+    settings = {
+        "base": "activitynet-agnostic",
+        "data": {"annotations": "truth.json", "features": "features"},
+        "model": {"name": "uniform-1", "width": 8, "heads": 2},
+        "training": {"steps": 2, "batch_size": 2},
+        "inference": {"video_scores": "scores.json"},
+        "evaluation": {"thresholds": [0.25, 0.75]},
+    }
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(settings))
     code, _, err = tzoom("train", tmp_path / "mine.yaml", "--out", tmp_path / "run")
     assert code == 0, err
@@ -305,7 +306,7 @@ def test_video_scores_label_a_class_agnostic_model(agnostic_run: tuple[Path, Pat
     assert len(found) == 2 * len(by_label["run"]) == 2 * len(by_label["jump"]) > 0
     ratio = by_label["run"][0]["score"] / by_label["jump"][0]["score"]
     assert ratio == pytest.approx(3, rel=1e-4)  # sqrt(0.9 / 0.1)
-    assert set(score_model(run, None, "anet").truth["two"].labels) == {"run"}
+    assert set(evaluate(run).truth["two"].labels) == {"run"}
     code, out, err = tzoom("eval", "--model", run, "--json", "--tiou", "0.5")
     assert code == 0 and list(json.loads(out)["mAP"]) == ["0.5"]
 
@@ -314,14 +315,34 @@ def test_without_scores_for_a_video_nothing_is_scored(agnostic_run: tuple[Path, 
     run, scores = agnostic_run
     scores.write_text(json.dumps({"one": {"run": 1.0}}))
     code, out, err = tzoom("eval", "--model", run)
-    assert (code, out) == (2, "") and "no scores for 1 of 1 videos: two" in " ".join(err.split())
+    assert (code, out) == (2, "") and "no scores for 1 of 1 recordings: two" in " ".join(err.split())
+
+
+def test_localize_labels_what_it_finds_too(agnostic_run: tuple[Path, Path], tzoom: Callable, tmp_path: Path):
+    run, scores = agnostic_run
+    file, clock = tmp_path / "features" / "v_two.npy", ("--stride", 16, "--threshold", 0)
+    command = ("localize", file, "--model", run, *clock, "--out", tmp_path / "found.json")
+    code, out, err = tzoom(*command)
+    assert (code, out) == (2, "") and str(scores) in err and len(err.splitlines()) == 1
+    code, out, err = tzoom(*command, "inference.video_scores=/nowhere.json")
+    assert (code, out) == (2, "") and "/nowhere.json" in err and len(err.splitlines()) == 1
+    scores.write_text(json.dumps({"one": {"run": 1.0}}))
+    code, out, err = tzoom(*command)
+    assert (code, out) == (2, "") and f"{scores} has no scores for 1 of 1 recordings: two" in err
+    scores.write_text(json.dumps({"two": {"run": 1.0}}))  # the file's prefix v_ does not belong to the name
+    code, out, err = tzoom(*command)
+    assert code == 0, err
+    found = json.loads((tmp_path / "found.json").read_text())["results"]["v_two"]
+    assert found and {segment["label"] for segment in found} == {"run"}
+    code, _, err = tzoom(*command, "inference.video_scores=null")
+    assert code == 0, err
 
 
 def test_without_a_classifier_labels_are_not_scored(agnostic_run: tuple[Path, Path], tzoom: Callable):
     folder = agnostic_run[0].parent
     tzoom("train", folder / "mine.yaml", "inference.video_scores=null", "--out", folder / "other")
     console = Console(file=io.StringIO(), width=300)
-    score = score_model(folder / "other", None, "anet", console=console)
+    score = evaluate(folder / "other", console=console)
     assert set(score.truth["two"].labels) == set(score.predictions["two"].labels) == {"action"}
     assert "scored without labels" in console.file.getvalue()  # type: ignore[attr-defined]
 
@@ -330,15 +351,12 @@ def test_video_scores_are_for_class_agnostic_models_only(agnostic_run: tuple[Pat
     run, scores = agnostic_run
     scores.write_text(json.dumps({"two": {"run": 1.0}}))
     folder = run.parent
-    code, _, _ = tzoom("train", folder / "mine.yaml", "data.class_agnostic=false", "--out", folder / "other")
-    assert code == 0
-    code, _, err = tzoom("eval", "--model", folder / "other")
+    other = ("train", folder / "mine.yaml", "data.class_agnostic=false", "--out", folder / "other")
+    code, _, err = tzoom(*other, f"inference.video_scores={scores}")
+    assert code == 2 and "inference.video_scores: has no effect here" in err and "data.class_agnostic" in err
+    assert tzoom(*other)[0] == 0
+    code, _, err = tzoom("eval", "--model", folder / "other", f"inference.video_scores={scores}")
     assert code == 2 and "data.class_agnostic" in err
-
-
-def test_raw_signals_cannot_be_resized(tmp_path: Path):
-    write(tmp_path, action_former("Validation", "Test", 30.0), TimeGrid(4, 16, 30))
-    assert complaint(recipe("thumos14_i3d", tmp_path, "data.raw=true", "data.resize=9").data).startswith("data.resize:")
 
 
 # The report
@@ -356,7 +374,7 @@ def test_the_report_knows_the_disputed_videos_of_thumos14(tmp_path: Path):
     document = action_former("Validation", "Test", 30.0)
     document["database"]["video_test_0001496"] = document["database"].pop("two")
     write(tmp_path, document, None)
-    text, problems = shown(recipe("thumos14_i3d", tmp_path, "data.features=null").data)
+    text, problems = shown(recipe("thumos14", tmp_path, "data.features=null").data)
     assert problems == [] and "1 are present: video_test_0001496" in text
     assert "1 of 200 Validation, 1 of 213 Test" in text and "2 of 20 classes" in text
 
@@ -365,7 +383,7 @@ def test_annotations_are_reported_without_features(tmp_path: Path):
     document = action_former("Validation", "Test", 30.0)
     document["database"]["two"]["annotations"] += instances(True, ("run", [70.0, 80.0]))
     write(tmp_path, document, None)
-    config = recipe("thumos14_i3d", tmp_path, "data.clip=false")
+    config = recipe("thumos14", tmp_path, "data.clip=false")
     text, problems = shown(config.data.model_copy(update={"features": None}))
     assert "features were not checked: data.features is not set" in text and "background" in text
     assert [(p.video, p.kind) for p in problems] == [("two", "outside the video")]
@@ -378,20 +396,20 @@ def test_annotations_are_reported_without_features(tmp_path: Path):
 
 def test_annotations_alone_need_no_stride_but_a_rate(tmp_path: Path):
     write(tmp_path, action_former("Validation", "Test", None), None)
-    data = recipe("thumos14_i3d", tmp_path, "data.features=null").data
+    data = recipe("thumos14", tmp_path, "data.features=null").data
     assert [p.kind for p in shown(data)[1]] == ["time grid", "time grid"]
     assert shown(data.model_copy(update={"stride": None}))[1] == []
 
 
 def test_a_folder_is_reported_without_features_too(tmp_path: Path):
     write(tmp_path, action_former("train", "test", 30.0), None)
-    text, problems = shown(DataConfig(source="folder", annotations=tmp_path / "truth.json"))
+    text, problems = shown(FolderData(annotations=tmp_path / "truth.json"))
     assert problems == [] and "features were not checked" in text and "classes" not in text
 
 
 def test_the_report_measures_the_boundaries(tmp_path: Path):
     write(tmp_path, action_former("Validation", "Test", 30.0), TimeGrid(4, 16, 30))
-    text, problems = shown(recipe("thumos14_i3d", tmp_path).data)
+    text, problems = shown(recipe("thumos14", tmp_path).data)
     assert problems == []
     assert "change of features at 4 boundaries: H" in text and "change of features at 2 boundaries: H 1.00 bits" in text
 
@@ -407,7 +425,7 @@ def counts(data: DataConfig) -> dict[str | None, tuple[int, int]]:
 def test_thumos14(shared_data: Path, tmp_path: Path):
     (tmp_path / "features").mkdir()
     truth = shared_data / "thumos14" / "thumos14.json"
-    data = recipe("thumos14_i3d", tmp_path, f"data.annotations={truth}").data
+    data = recipe("thumos14", tmp_path, f"data.annotations={truth}").data
     assert counts(data.model_copy(update={"clip": False})) == {"Test": (212, 3358), "Validation": (200, 3007)}
     assert counts(data) == {"Test": (212, 3332), "Validation": (200, 3003)}
     text, problems = shown(data.model_copy(update={"features": None}))
@@ -421,7 +439,7 @@ def test_thumos14(shared_data: Path, tmp_path: Path):
 def test_activitynet(shared_data: Path, tmp_path: Path):
     (tmp_path / "features").mkdir()
     truth = shared_data / "activitynet" / "anet_anno_action.json"
-    data = recipe("activitynet_tsp", tmp_path, f"data.annotations={truth}").data
+    data = recipe("activitynet", tmp_path, f"data.annotations={truth}").data
     annotations, _ = open_source(data.model_copy(update={"clip": False}))
     videos = {name: len(annotations.subset(name).recordings) for name in ("training", "validation", "testing")}
     assert videos == {"training": 9649, "validation": 4728, "testing": 4851}

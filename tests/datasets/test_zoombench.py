@@ -13,11 +13,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from temporalzoom.config import ZoomBenchConfig, load_config
 from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.statistics import overlapping_instances
 from temporalzoom.datasets.zoombench import (
+    MAY_BE_ZERO,
     SHARPNESS_KINDS,
+    ZoomBench,
     ZoomSample,
     make_zoombench,
     sharpness_kind,
@@ -28,7 +29,7 @@ from temporalzoom.errors import InputError
 
 SMALL = {"sequences": 3, "test_sequences": 2, "length": 96, "dimension": 4}
 # Many instances at little cost, for statistics of the annotations.
-MANY = ZoomBenchConfig(sequences=200, length=512, dimension=2)
+MANY = ZoomBench(sequences=200, length=512, dimension=2)
 # Long, isolated instances and nothing else: the signal dwarfs the background, whose strength is fixed.
 CLEAN = {
     "sequences": 4, "length": 2048, "dimension": 8, "noise": 0, "signal": 1e6, "flashes_per_minute": 0,
@@ -45,8 +46,8 @@ def digest(split: Split) -> str:
     return total.hexdigest()
 
 
-def knob(**changes: object) -> ZoomBenchConfig:
-    return ZoomBenchConfig.model_validate({**SMALL, **changes})
+def knob(**changes: object) -> ZoomBench:
+    return ZoomBench(**{**SMALL, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,7 @@ def many() -> Split:
 
 @pytest.fixture(scope="module")
 def clean() -> Split:
-    return make_zoombench(ZoomBenchConfig.model_validate(CLEAN))
+    return make_zoombench(ZoomBench(**CLEAN))
 
 
 # Seeds
@@ -95,23 +96,41 @@ def test_more_sequences_leave_the_first_ones_as_they_are():
 # Knobs
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"sequences": 4}, {"length": 97}, {"dimension": 5}, {"classes": 4}, {"stride": 5}, {"window": 9}, {"fps": 25},
-        {"noise": 0.5}, {"signal": 5}, {"shortest": 0.4}, {"longest": 13}, {"mean_gap": 1}, {"back_to_back": 0.5},
-        {"overlap": 0.5}, {"flashes_per_minute": 60}, {"blurs_per_minute": 60}, {"seed": 7},
-    ],
-    ids=lambda change: next(iter(change)),
-)  # fmt: skip
-def test_every_knob_has_an_effect(change: dict):
-    assert digest(make_zoombench(knob(**change))) != digest(make_zoombench(knob()))
+def test_every_knob_has_an_effect():
+    changes: dict[str, float] = {
+        "sequences": 4, "length": 97, "dimension": 5, "classes": 4, "stride": 5, "window": 9, "fps": 25,
+        "noise": 0.5, "signal": 5, "shortest": 0.4, "longest": 13, "mean_gap": 1, "back_to_back": 0.5,
+        "overlap": 0.5, "flashes_per_minute": 60, "blurs_per_minute": 60,
+    }  # fmt: skip
+    assert set(changes) == {field.name for field in fields(ZoomBench)} - {"test_sequences"}
+    plain = digest(make_zoombench(knob()))
+    for name, value in changes.items():
+        assert digest(make_zoombench(knob(**{name: value}))) != plain, name
 
 
-def test_every_knob_is_tried():
-    (mark,) = (m for m in test_every_knob_has_an_effect.pytestmark if m.name == "parametrize")
-    tried = {name for change in mark.args[1] for name in change}
-    assert tried == set(ZoomBenchConfig.model_fields) - {"test_sequences"}
+def test_knobs_that_cannot_be_are_refused_by_name():
+    for field in fields(ZoomBench):
+        for value in (-1, float("nan"), float("inf"), *(() if field.name in MAY_BE_ZERO else (0,))):
+            with pytest.raises(InputError, match=rf"zoombench: {field.name} must"):
+                knob(**{field.name: value})
+    for count in (3, 7):
+        with pytest.raises(InputError, match=rf"classes come in pairs: an even number is needed, got {count}"):
+            knob(classes=count)
+    with pytest.raises(InputError, match=r"shortest must be at most longest \(2\), got 3"):
+        knob(shortest=3.0, longest=2.0)
+    with pytest.raises(InputError, match=r"back_to_back and overlap must be at most 1 together, got 0.6 and 0.5"):
+        knob(back_to_back=0.6, overlap=0.5)
+
+
+def test_knobs_as_they_are_typed():
+    assert ZoomBench.parse(["sequences=4", "noise=0.5"]) == ZoomBench(sequences=4, noise=0.5)
+    for typed, words in (
+        ("sequences=2.5", "a whole number"),
+        ("noise=loud", "a number"),
+        ("nois=1", "one of sequences"),
+    ):
+        with pytest.raises(InputError, match=words):
+            ZoomBench.parse([typed])
 
 
 def test_counts_shapes_and_times_are_what_was_asked_for():
@@ -208,16 +227,10 @@ def test_every_class_occurs_about_as_often(many: Split):
 
 @pytest.mark.parametrize("count", [2, 6, 12, 30])
 def test_classes_come_in_pairs_of_opposite_order(count: int):
-    classes = zoombench_classes(ZoomBenchConfig(classes=count))
+    classes = zoombench_classes(ZoomBench(classes=count))
     assert len(set(classes)) == count
     for one, other in zip(classes[::2], classes[1::2], strict=True):
         assert one.split("-") == other.split("-")[::-1]
-
-
-@pytest.mark.parametrize("count", [3, 7])
-def test_an_odd_number_of_classes_is_refused(count: int):
-    with pytest.raises(InputError, match=rf"data\.zoombench\.classes: .* pairs, got {count}"):
-        load_config(None, [f"data.zoombench.classes={count}"])
 
 
 # Noise
@@ -226,7 +239,7 @@ def test_an_odd_number_of_classes_is_refused(count: int):
 @pytest.fixture(scope="module")
 def noise() -> NDArray[np.float64]:
     """(S, T, D) of noise so strong that nothing else is left."""
-    bench = ZoomBenchConfig(sequences=20, length=512, dimension=16, noise=1e3, signal=1e-6)
+    bench = ZoomBench(sequences=20, length=512, dimension=16, noise=1e3, signal=1e-6)
     return np.stack([sample.features for sample in make_zoombench(bench).samples]).astype(np.float64)
 
 
@@ -254,7 +267,7 @@ def test_noise_has_heavy_tails(noise: NDArray[np.float64]):
 
 
 def test_noise_is_as_strong_at_the_first_position():
-    bench = ZoomBenchConfig(sequences=400, length=2, dimension=32, noise=1e3, signal=1e-6)
+    bench = ZoomBench(sequences=400, length=2, dimension=32, noise=1e3, signal=1e-6)
     first = np.abs([sample.features[0] for sample in make_zoombench(bench).samples]) / 1e3
     assert np.median(first) == pytest.approx(stats.t(3).ppf(0.75) / np.sqrt(3), rel=0.04)
 
@@ -292,7 +305,7 @@ def isolated(split: Split) -> Iterator[tuple[ZoomSample, int, int]]:
 
 @pytest.mark.parametrize("settings", [{}, {"stride": 2, "window": 16, "fps": 25}, {"stride": 8, "window": 32}])
 def test_features_cross_half_height_exactly_at_the_annotated_time(settings: dict):
-    split = make_zoombench(ZoomBenchConfig.model_validate({**CLEAN, **settings}))
+    split = make_zoombench(ZoomBench(**{**CLEAN, **settings}))
     errors: dict[int, list[float]] = {0: [], 1: []}
     for sample, row, side in isolated(split):
         if sample.boundary_widths[row, side] < 2:
@@ -333,7 +346,7 @@ def test_paired_classes_are_the_same_two_phases_in_opposite_order(clean: Split):
 
 
 def test_subsets_show_the_same_classes(clean: Split):
-    train, test = looks(clean, 0.15), looks(make_zoombench(ZoomBenchConfig.model_validate(CLEAN), 0, "test"), 0.15)
+    train, test = looks(clean, 0.15), looks(make_zoombench(ZoomBench(**CLEAN), 0, "test"), 0.15)
     shared = set(train) & set(test)
     assert len(shared) >= 4
     assert all(train[label] @ test[label] > 0.95 for label in shared)

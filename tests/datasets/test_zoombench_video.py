@@ -1,12 +1,9 @@
 """ZoomBench-video: the same pixels for the same seed, actions where the annotations say, and files that hold them."""
 
 import json
-import re
-import shlex
 import sys
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +15,7 @@ from temporalzoom.datasets.zoombench_render import render, render_blocks
 from temporalzoom.datasets.zoombench_scenes import ACTIONS, EVENTS, LONGEST, SHORTEST, Clip, VideoBench, draw_clip
 from temporalzoom.datasets.zoombench_video import video_annotations, write_video, write_zoombench_video
 from temporalzoom.errors import InputError
-from temporalzoom.formats.annotations import read_annotations
+from temporalzoom.formats import read_annotations
 from temporalzoom.signals.decoding import probe, read_frames
 
 SMALL = VideoBench(clips=4, seconds=6, size=32, seed=3)
@@ -276,20 +273,3 @@ def test_without_pyav_the_command_says_what_to_install(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"pip install .temporalzoom\[video\]"):
         write_zoombench_video(tmp_path / "videos", SMALL)
     assert not (tmp_path / "videos").exists()
-
-
-@pytest.mark.slow
-def test_the_commands_of_the_page_run_from_the_files_to_the_score(tmp_path, monkeypatch, capsys):
-    """docs/video.md, with fewer and shorter clips, and hardly any training."""
-    page = (Path(__file__).resolve().parents[2] / "docs" / "video.md").read_text(encoding="utf-8")
-    lines = re.search(r"```shell\n(.*?)```", page, re.S)[1].splitlines()
-    assert [shlex.split(line)[1] for line in lines] == ["data", "extract", "train", "eval"]
-    monkeypatch.chdir(tmp_path)
-    for line in lines:
-        line = line.replace("--clips 64", "--clips 4").replace("--seconds 20", "--seconds 6")
-        arguments = shlex.split(line)[1:] + (["training.steps=2"] if " train " in line else [])
-        monkeypatch.setattr(sys, "argv", ["tzoom", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        assert not stop.value.code, (line, capsys.readouterr().err)
-    assert "mAP" in capsys.readouterr().out

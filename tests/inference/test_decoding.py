@@ -15,7 +15,7 @@ from temporalzoom.timegrid import TimeGrid
 CLASSES = ("dive", "jump", "run")
 GRID = TimeGrid(stride=4, window=16, fps=25)
 LENGTH, DURATION = 50, 8.48
-PLAIN = InferenceConfig(refine="none", suppression="none", min_score=0.01)
+PLAIN = InferenceConfig(refine="none", suppression="none", min_score=0.01, certainty=0)
 
 
 def options(**changes):
@@ -192,6 +192,32 @@ def test_without_a_box_variance_segments_are_still_refined():
     assert (found.starts[0], found.ends[0]) == (pytest.approx(10.0), pytest.approx(31.0))
     fused = refine(find_candidates(outputs, PLAIN), outputs, options(refine="fuse"))
     assert 10.0 < fused.starts[0] < 10.6 and 30.4 < fused.ends[0] < 31.0
+
+
+@pytest.mark.parametrize("mode", ["snap", "newton", "fuse"])
+def test_an_end_without_a_zero_keeps_the_variance_of_its_box(mode):
+    """Start: the field has its zero at 5.5. End: the nearest zero is too far away."""
+    outputs = make_outputs([(10, 0, 0.9, 5.0, 15.0)], boundaries=([5.5], [30.0]))
+    outputs.offset_log_variance.fill_(math.log(25.0))
+    outputs.distance_log_variance.fill_(math.log(0.25))
+    found = refine(find_candidates(outputs, PLAIN), outputs, options(refine=mode))
+    sure = 1 / (1 / 0.25 + 1 / 25.0) if mode == "fuse" else 0.25
+    assert found.variances[0] == pytest.approx([sure, 25.0], rel=1e-5)
+
+
+def test_a_segment_that_would_be_turned_around_keeps_its_variances():
+    outputs = make_outputs([(10, 0, 0.9, 9.0, 11.0)], boundaries=([10.0], [10.0]))
+    outputs.offset_log_variance.fill_(math.log(25.0))
+    found = refine(find_candidates(outputs, PLAIN), outputs, options(refine="newton", max_move=1.0))
+    assert (found.starts[0], found.ends[0]) == (9.0, 11.0)
+    assert found.variances[0] == pytest.approx([25.0, 25.0], rel=1e-5)
+
+
+def test_without_a_box_variance_an_end_without_a_zero_has_the_assumed_one():
+    outputs = make_outputs([(10, 0, 0.9, 5.0, 15.0)], boundaries=([5.5], [30.0]))
+    outputs.offset_log_variance = None
+    found = refine(find_candidates(outputs, PLAIN), outputs, options(refine="fuse", max_move=0.3))
+    assert found.variances[0] == pytest.approx([1 / (1 + 1), 1.0])  # a third of 0.3 * 10, squared
 
 
 def test_expected_tiou_is_what_sampled_errors_leave_of_it():

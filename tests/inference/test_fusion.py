@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalzoom.errors import InputError
-from temporalzoom.inference.fusion import fuse, fuse_all, read_video_scores
+from temporalzoom.inference.fusion import check_scores, fuse, read_video_scores
 from temporalzoom.segments import Segments
 
 FOUND = Segments([0, 5], [4, 9], ["action", "action"], [0.81, 0.25])
@@ -79,10 +79,9 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, document: dict, words
     assert "\n" not in message and all(word in message for word in [str(path), *words]), message
 
 
-def test_a_video_without_scores_is_an_error():
-    predictions = {name: FOUND for name in ("a", "b", "c", "d", "e")}
-    fused = fuse_all({"a": FOUND}, {"a": {"run": 1.0}})
-    assert fused["a"].labels.tolist() == ["run", "run"]
+def test_a_recording_without_scores_is_an_error():
+    check_scores(["a"], {"a": {"run": 1.0}}, "s.json")
+    check_scores([], {}, "s.json")
     with pytest.raises(InputError) as caught:
-        fuse_all(predictions, {"a": {"run": 1.0}, "b": {}})
-    assert str(caught.value) == "inference.video_scores: no scores for 4 of 5 videos: b, c, d, ..."
+        check_scores("abcde", {"a": {"run": 1.0}, "b": {}}, "s.json")
+    assert str(caught.value) == "inference.video_scores: s.json has no scores for 4 of 5 recordings: b, c, d, ..."

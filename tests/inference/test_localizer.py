@@ -1,6 +1,10 @@
 """The Localizer: from a trained run to segments, and what it says about input that does not fit."""
 
+import json
+import subprocess
+import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,31 +12,29 @@ import torch
 from rich.console import Console
 from safetensors.torch import load_file
 
-from temporalzoom.config import load_config
-from temporalzoom.datasets.zoombench import make_zoombench
+from temporalzoom.config import InferenceConfig
+from temporalzoom.datasets.samples import Split
 from temporalzoom.errors import InputError
 from temporalzoom.inference.localizer import Localizer
+from temporalzoom.models import Outputs
 from temporalzoom.runs.checkpoint import find_checkpoint
+from temporalzoom.runs.description import ModelDescription
 from temporalzoom.segments import Segments
+from temporalzoom.signals.preparation import Framing, Preparation, resize_features
 from temporalzoom.timegrid import TimeGrid
 from temporalzoom.training import train
 
-TINY = """
-data.zoombench.sequences=3 data.zoombench.length=80 data.zoombench.dimension=8 data.zoombench.classes=2
-data.zoombench.longest=3 model.name=uniform-2 model.width=16 model.heads=2 model.window=4 inference.threshold=0.009
-training.steps=3 training.batch_size=2 training.length=50 training.warmup_steps=0 training.learning_rate=0.003
-""".split()
+
+@pytest.fixture(scope="module")
+def split(tiny_split):
+    return Split(tiny_split.samples[:3], tiny_split.classes)
 
 
 @pytest.fixture(scope="module")
-def split():
-    return make_zoombench(load_config(None, TINY).data.zoombench)
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory, split):
+def run(tmp_path_factory, split, tiny_config):
     folder = tmp_path_factory.mktemp("run")
-    train(load_config(None, TINY), split, folder, console=Console(quiet=True))
+    settings = ("model.name=uniform-2", "model.window=4", "inference.threshold=0.009", "training.steps=3")
+    train(tiny_config(*settings), split, folder, console=Console(quiet=True))
     return folder
 
 
@@ -133,11 +135,141 @@ def test_a_duration_limits_the_segments(localizer, features):
     assert len(segments) and segments.ends.max() == 2.0 and segments.starts.max() < 2.0
 
 
-def test_samples_keep_even_the_lowest_scores(localizer, split):
-    found = localizer.localize_samples(split.samples)
-    assert list(found) == [sample.name for sample in split.samples]
-    for sample in split.samples:
-        assert found[sample.name] == localizer(sample.features, threshold=0.0, duration=sample.duration)
+def test_the_clock_as_a_whole_or_one_by_one(localizer, features):
+    grid = TimeGrid(2, 3, 10)
+    expected = localizer(features, grid=grid)
+    assert localizer(features, stride=2, window=3, fps=10) == expected != localizer(features)
+    assert localizer(features, fps=60) == localizer(features, grid=replace(localizer.grid, fps=60))
+    with pytest.raises(InputError, match="grid: is stride, window and fps at once"):
+        localizer(features, grid=grid, fps=10)
+    with pytest.raises(InputError, match="fps must be a positive number"):
+        localizer(features, fps=-1)
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz", "pt", "h5"])
+def test_a_file_gives_what_its_array_gives(localizer, features, tmp_path, suffix):
+    file = tmp_path / f"match 7.{suffix}"
+    if suffix == "npy":
+        np.save(file, features)
+    elif suffix == "npz":
+        np.savez(file, features=features)
+    elif suffix == "pt":
+        torch.save(torch.from_numpy(features), file)
+    else:
+        with pytest.importorskip("h5py").File(file, "w") as stored:
+            stored["features"] = features
+    assert localizer(file) == localizer(str(file)) == localizer(features)
+    assert localizer(file, top=2, threshold=0.0, fps=60) == localizer(features, top=2, threshold=0.0, fps=60)
+
+
+def test_files_that_do_not_fit_are_named(localizer, features, tmp_path):
+    for name, array, words in (
+        ("narrow.npy", features[:, :5], "features have 5 channels, the model was trained with 8"),
+        ("gaps.npy", np.where(features > 1, np.nan, features), "NaN or infinite"),
+    ):
+        np.save(tmp_path / name, array)
+        with pytest.raises(InputError, match=words) as error:
+            localizer(tmp_path / name)
+        assert str(error.value).startswith(f"{tmp_path / name}: ")
+    (tmp_path / "notes.txt").write_text("no recording")
+    cases = ((tmp_path / "none.npy", "no such file"), (tmp_path, "a folder"), (tmp_path / "notes.txt", "nor is it a"))
+    for path, words in cases:
+        with pytest.raises(InputError, match=words) as error:
+            localizer(path)
+        assert str(error.value).startswith(str(path)) and "\n" not in str(error.value)
+
+
+class Rows(torch.nn.Module):
+    """Scores are the first channel, one class; every position answers for a position to either side."""
+
+    def forward(self, features, mask):
+        offsets = torch.ones(*features.shape[:2], 2)
+        return Outputs(logits=features[..., :1], offsets=offsets, offset_log_variance=torch.zeros_like(offsets))
+
+
+def small(**more) -> Localizer:
+    options = InferenceConfig(suppression="none", refine="none", min_score=0.0, threshold=0.5)
+    described = ModelDescription("rows", ("a",), TimeGrid(4, 8, 25), options, **({"input_width": 2} | more))
+    return Localizer(Rows(), described)
+
+
+def test_features_of_a_model_that_resizes_are_resized_here():
+    """The same seconds as the command: one position of 20 in the middle lies at the middle of what the features cover,
+    however many features there were."""
+    localizer = small(preparation=Preparation(resize=20))
+    random = np.random.default_rng(0)
+    for length in (7, 20, 133):
+        features = random.normal(size=(length, 2)).astype(np.float32)
+        resized, grid = resize_features(features, TimeGrid(4, 8, 10), 20)
+        expected = small()(resized, grid=grid, duration=TimeGrid(4, 8, 10).duration(length), threshold=0.0)
+        found = localizer(features, stride=4, window=8, fps=10, threshold=0.0)
+        assert found == expected and len(found) == 20
+        assert found == localizer(features, grid=TimeGrid(4, 8, 10), threshold=0.0)
+        assert found.ends.max() == pytest.approx(TimeGrid(4, 8, 10).duration(length))
+    with pytest.raises(InputError, match="the model resizes features, so their own stride"):
+        localizer(features)
+    assert localizer(features, stride=3) == localizer(features, stride=3, window=3)
+
+
+def test_a_model_of_raw_signals_takes_rows(tmp_path):
+    localizer = small(preparation=Preparation(Framing(8, 4), fills_gaps=True), input_width=32)
+    signal = np.random.default_rng(0).normal(size=(51, 2)).astype(np.float32)
+    signal[10:20, 1] = np.nan
+    np.save(tmp_path / "walk.npy", signal)
+    found = localizer(signal, threshold=0.0)
+    assert localizer(tmp_path / "walk.npy", threshold=0.0) == found
+    assert len(found) == (51 - 8) // 4 + 1
+    assert found.ends.max() <= 51 / 25 and localizer(signal, threshold=0.0, fps=50).ends.max() <= 51 / 50
+    prepared = localizer.prepare(signal)
+    assert prepared.features.shape == (11, 32) and prepared.duration == 51 / 25
+    assert localizer.segments(localizer.outputs(prepared.features), prepared.grid, prepared.duration) == found
+    assert localizer(signal, stride=4, window=8, threshold=0.0) == found  # what it does anyhow
+    with pytest.raises(InputError, match=r"stride: the model cuts its own windows from raw signals \(8 rows every 4\)"):
+        localizer(signal, stride=2)
+    with pytest.raises(InputError, match="the raw signal has 32 channels, the model was trained with 2"):
+        localizer(prepared.features)
+    plain = small(preparation=Preparation(Framing(8, 4)), input_width=16)
+    with pytest.raises(InputError, match="the raw signal holds 10 values that are NaN"):
+        plain(signal)
+
+
+def test_labels_of_a_classifier(tmp_path):
+    features = np.random.default_rng(0).normal(size=(9, 2)).astype(np.float32)
+    np.save(tmp_path / "two.npy", features)
+    localizer = small()
+    localizer.description = replace(localizer.description, classes=("action",))
+    plain = localizer(features, threshold=0.0)
+    scores = tmp_path / "scores.json"
+    localizer.options = localizer.options.model_copy(update={"video_scores": scores})
+    with pytest.raises(InputError, match=rf"two.npy: inference.video_scores: {scores}"):
+        localizer(tmp_path / "two.npy")
+    scores.write_text(json.dumps({"two": {"run": 0.81, "jump": 0.0}}))
+    found = localizer(tmp_path / "two.npy", threshold=0.0)
+    assert found == localizer(features, name="two", threshold=0.0) and len(found) == 2 * len(plain)
+    np.testing.assert_allclose(found.filter(labels="run").scores, 0.9 * np.sqrt(plain.scores))
+    assert localizer(features, name="two") == found.filter(min_score=0.5)
+    with pytest.raises(InputError, match=rf"{scores} has no scores for 1 of 1 recordings: three"):
+        localizer(features, name="three")
+    with pytest.raises(InputError, match=r"name=\.\.\. is needed"):
+        localizer(features)
+    localizer.description = replace(localizer.description, classes=("walk",))
+    with pytest.raises(InputError, match=r"data\.class_agnostic"):
+        localizer(features, name="two")
+
+
+def test_loading_and_calling_needs_no_training(run, features, tmp_path):
+    np.save(tmp_path / "x.npy", features)
+    code = (
+        "import sys\nfrom temporalzoom import Localizer\n"
+        f"assert len(Localizer.load({str(run)!r})({str(tmp_path / 'x.npy')!r}))\n"
+        "print(*[m for m in sys.modules if m.startswith(('temporalzoom.datasets', 'temporalzoom.training'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.split()) == (0, []), done.stderr
+
+
+def test_where_the_network_runs(run, features, localizer):
+    assert Localizer.load(run, device="cpu")(features) == localizer(features)
 
 
 @pytest.mark.parametrize(

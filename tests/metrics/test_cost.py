@@ -1,7 +1,7 @@
 """Cost: FLOPs in closed form, memory and depth statistics on known numbers, latency on systems that sleep."""
 
 import math
-from itertools import pairwise
+from itertools import pairwise, product
 from types import SimpleNamespace
 
 import numpy as np
@@ -67,40 +67,41 @@ def heads_flops(length: int) -> int:
     return sum(linear(length, WIDTH, half, half, outputs) for outputs in (CLASSES, 4, 4))
 
 
-@pytest.mark.parametrize("length", [1, 31, 32, 33, 100, 257])
-@pytest.mark.parametrize(("depth", "window"), [(1, 4), (3, 9), (2, 40)])
-def test_flops_of_a_uniform_network_are_the_closed_form(length, depth, window):
-    count = count_flops(network(f"uniform-{depth}", window=window), features(length))
-    assert count.parts == {
-        "projection": projection_flops(length),
-        "encoder": depth * layer_flops(length, WIDTH, window, 4),
-        "heads": heads_flops(length),
-    }
-    assert count.total == sum(count.parts.values())
+def test_flops_of_a_uniform_network_are_the_closed_form():
+    for length in [1, 31, 32, 33, 100, 257]:
+        for depth, window in [(1, 4), (3, 9), (2, 40)]:
+            count = count_flops(network(f"uniform-{depth}", window=window), features(length))
+            assert count.parts == {
+                "projection": projection_flops(length),
+                "encoder": depth * layer_flops(length, WIDTH, window, 4),
+                "heads": heads_flops(length),
+            }
+            assert count.total == sum(count.parts.values())
 
 
-@pytest.mark.parametrize("context", ["convolution", "attention"])
-@pytest.mark.parametrize("zoom", [0, 2])
-@pytest.mark.parametrize("combine", ["residual", "logits", "features"])
-@pytest.mark.parametrize("length", [40, 150])
-def test_flops_of_adaptive_depth_are_those_of_the_tokens_that_ran(length, combine, zoom, context):
+def test_flops_of_adaptive_depth_are_those_of_the_tokens_that_ran():
     layers = {"shallow_layers": 2, "deep_layers": 3, "window": 5, "deep_window": 200, "expansion": 3}
-    model = network("tzn", budget=0.2, zoom=zoom, combine=combine, context=context, **layers)
-    count, narrow, active = count_flops(model, features(length)), max(WIDTH // 4, 8), math.floor(0.2 * length)
-    convolution, banded = linear(length, 7 * narrow, narrow), 3 * layer_flops(length, narrow, 3, 1)
-    assert count.parts == {
-        "projection": projection_flops(length),
-        "shallow": 2 * layer_flops(length, WIDTH, 5, 3),
+    narrow = max(WIDTH // 4, 8)
+    for length, combine, zoom, context in product(
+        (40, 150), ("residual", "logits", "features"), (0, 2), ("convolution", "attention")
+    ):
+        model = network("tzn", budget=0.2, zoom=zoom, combine=combine, context=context, pruning=True, **layers)
+        count, active = count_flops(model, features(length)), math.floor(0.2 * length)
+        convolution, banded = linear(length, 7 * narrow, narrow), 3 * layer_flops(length, narrow, 3, 1)
         # Without zoom, every active token sees all others: blocks of keys reach over as many entries as there are.
-        "deep": 3 * (zoom_layer_flops(active, zoom, 3) if zoom else layer_flops(active, WIDTH, active - 1, 3)),
-        "heads": heads_flops(length) + heads_flops(active),
-        **({"zoom": linear(length, WIDTH, 2 * (WIDTH // 4))} if zoom else {}),
-        "uncertainty": linear(length, WIDTH, narrow) + (banded if context == "attention" else convolution)
-        + linear(length, narrow + 1 + WIDTH, narrow, 1),
-        "depth": linear(length, WIDTH + 1 + 4, 2 * narrow, 1),
-        "importance": linear(length, WIDTH, narrow, 1),
-    }  # fmt: skip
-    assert count.total == sum(count.parts.values())
+        deep = zoom_layer_flops(active, zoom, 3) if zoom else layer_flops(active, WIDTH, active - 1, 3)
+        assert count.parts == {
+            "projection": projection_flops(length),
+            "shallow": 2 * layer_flops(length, WIDTH, 5, 3),
+            "deep": 3 * deep,
+            "heads": heads_flops(length) + heads_flops(active),
+            **({"zoom": linear(length, WIDTH, 2 * (WIDTH // 4))} if zoom else {}),
+            "uncertainty": linear(length, WIDTH, narrow) + (banded if context == "attention" else convolution)
+            + linear(length, narrow + 1 + WIDTH, narrow, 1),
+            "depth": linear(length, WIDTH + 1 + 4, 2 * narrow, 1),
+            "importance": linear(length, WIDTH, narrow, 1),
+        }, (length, combine, zoom, context)  # fmt: skip
+        assert count.total == sum(count.parts.values())
 
 
 def test_parts_that_never_run_cost_nothing():
@@ -209,7 +210,10 @@ def test_statistics_of_an_even_tau():
 def test_flips_are_changes_of_the_sign_of_tau_minus_one_half():
     assert tau_statistics([0.1, 0.9, 0.1, 0.9]).flip_rate == 1.0
     assert tau_statistics([0.1, 0.4, 0.6, 0.9]).flip_rate == pytest.approx(1 / 3)
-    assert tau_statistics([0.4, 0.5, 0.6]).flip_rate == 1.0  # the sign of zero is a sign of its own
+    # One half has no sign of its own.
+    assert tau_statistics([0.4, 0.5, 0.6]).flip_rate == 0.5 and tau_statistics([0.4, 0.5, 0.4]).flip_rate == 0.0
+    assert tau_statistics([0.5, 0.5, 0.6, 0.5]).flip_rate == 0.0
+    assert tau_statistics([0.4, 0.5, 0.9, 0.5, 0.6], [True, True, False, True, True]).flip_rate == 0.0
     assert tau_statistics([0.9]).flip_rate == 0.0
 
 
@@ -228,10 +232,16 @@ def test_statistics_stay_in_their_bounds(values):
     found = tau_statistics(values)
     assert sum(found.histogram) == pytest.approx(1.0)
     assert 0 <= found.entropy <= math.log2(10) + 1e-9
-    flips = [np.sign(a - 0.5) != np.sign(b - 0.5) for a, b in pairwise(values)]
-    assert found.flip_rate == pytest.approx(np.mean(flips))
+    flips = sum(a != b for a, b in pairwise(value > 0.5 for value in values if value != 0.5))
+    assert found.flip_rate == pytest.approx(flips / (len(values) - 1))
     mirrored = tau_statistics(values[::-1])
     assert mirrored.flip_rate == found.flip_rate and mirrored.entropy == pytest.approx(found.entropy)
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=40), st.floats(0, 0.3))
+def test_a_dead_zone_never_adds_flips(values, band):
+    steadied = [0.5 if abs(value - 0.5) <= band else value for value in values]
+    assert tau_statistics(steadied).flip_rate <= tau_statistics(values).flip_rate
 
 
 # Latency

@@ -89,17 +89,17 @@ def test_th14_drops_unmatched_detections_that_touch_ambiguous_segments():
     assert ap(truth, found, protocol="th14", ambiguous={"v": truth_of((5, 20, "x"))})[0] == pytest.approx(1 / 2)
 
 
-@pytest.mark.parametrize("protocol", ["anet", "th14"])
-def test_detections_outside_the_truth(protocol):
-    truth = {"v": truth_of((0, 10, "a")), "background": Segments.empty()}
-    hit = (0, 10, "a", 0.5)
-    other_labels = {"v": segments(hit, (0, 10, "b", 0.9), (0, 10, "zz", 0.9), (0, 10, "A", 0.9))}
-    assert ap(truth, other_labels, protocol=protocol) == [1.0]
-    elsewhere = {"v": segments(hit), "other": segments((0, 10, "a", 0.9))}
-    assert ap(truth, elsewhere, protocol=protocol) == [0.5]
-    assert ap(truth, elsewhere, protocol=protocol, unknown_videos="ignore") == [1.0]
-    background = {"v": segments(hit), "background": segments((0, 10, "a", 0.9))}
-    assert ap(truth, background, protocol=protocol, unknown_videos="ignore") == [0.5]
+def test_detections_outside_the_truth():
+    for protocol in ["anet", "th14"]:
+        truth = {"v": truth_of((0, 10, "a")), "background": Segments.empty()}
+        hit = (0, 10, "a", 0.5)
+        other_labels = {"v": segments(hit, (0, 10, "b", 0.9), (0, 10, "zz", 0.9), (0, 10, "A", 0.9))}
+        assert ap(truth, other_labels, protocol=protocol) == [1.0]
+        elsewhere = {"v": segments(hit), "other": segments((0, 10, "a", 0.9))}
+        assert ap(truth, elsewhere, protocol=protocol) == [0.5]
+        assert ap(truth, elsewhere, protocol=protocol, unknown_videos="ignore") == [1.0]
+        background = {"v": segments(hit), "background": segments((0, 10, "a", 0.9))}
+        assert ap(truth, background, protocol=protocol, unknown_videos="ignore") == [0.5]
 
 
 def test_equal_scores_keep_input_order_in_anet_and_go_by_video_name_in_th14():
@@ -111,21 +111,20 @@ def test_equal_scores_keep_input_order_in_anet_and_go_by_video_name_in_th14():
         assert ap(truth, order, protocol="th14")[0] == 0.5
 
 
-@pytest.mark.parametrize("protocol", ["anet", "th14"])
-def test_classes_without_predictions_count_as_zero(protocol):
-    truth = {"v": truth_of((0, 10, "a"), (0, 10, "b"))}
-    result = evaluate_detections(truth, {"v": segments((0, 10, "b", 0.5))}, np.arange(0.3, 0.8, 0.1), protocol)
-    assert result.classes == ("a", "b")
-    np.testing.assert_array_equal(result.ap, [[0, 1]] * 5)
-    assert result.mAP == {0.3: 0.5, 0.4: 0.5, 0.5: 0.5, 0.6: 0.5, 0.7: 0.5}
-    assert result.average == 0.5
-    for nothing in ({}, {"v": Segments.empty()}):
-        assert evaluate_detections(truth, nothing, [0.5], protocol).average == 0.0
+def test_classes_without_predictions_count_as_zero():
+    for protocol in ["anet", "th14"]:
+        truth = {"v": truth_of((0, 10, "a"), (0, 10, "b"))}
+        result = evaluate_detections(truth, {"v": segments((0, 10, "b", 0.5))}, np.arange(0.3, 0.8, 0.1), protocol)
+        assert result.classes == ("a", "b")
+        np.testing.assert_array_equal(result.ap, [[0, 1]] * 5)
+        assert result.mAP == {0.3: 0.5, 0.4: 0.5, 0.5: 0.5, 0.6: 0.5, 0.7: 0.5}
+        assert result.average == 0.5
+        for nothing in ({}, {"v": Segments.empty()}):
+            assert evaluate_detections(truth, nothing, [0.5], protocol).average == 0.0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_bad_input_is_named():
+    for arguments, words in [
         (({}, {}, [0.5]), "no instance"),
         (({"v": Segments.empty()}, {}, [0.5]), "no instance"),
         (({"v": truth_of((0, 1, "a"))}, {}, []), "threshold"),
@@ -135,11 +134,9 @@ def test_classes_without_predictions_count_as_zero(protocol):
         (({"v": truth_of((0, 1, "a"))}, {}, [0.5], "anet", None, "drop"), "drop"),
         (({"v": truth_of((0, 1, "a"))}, {"w": segments((0, 1, "a", float("nan")))}, [0.5]), "'w'"),
         (({"v": truth_of((0, float("inf"), "a"))}, {}, [0.5]), "'v'"),
-    ],
-)
-def test_bad_input_is_named(arguments, words):
-    with pytest.raises(InputError, match=words):
-        evaluate_detections(*arguments)
+    ]:
+        with pytest.raises(InputError, match=words):
+            evaluate_detections(*arguments)
 
 
 def test_precision_recall_of_one_class_and_of_all():

@@ -47,22 +47,22 @@ def random_segments(rng, count):
     )
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("max_average", [3, 100])
-def test_equals_slow_version(seed, max_average):
+def test_equals_slow_version():
     """Videos with many, few and no proposals; one without instances; proposals of an unknown video."""
-    rng = np.random.default_rng(seed)
-    truth = {name: random_segments(rng, count) for name, count in {"a": 3, "b": 1, "c": 2, "empty": 0}.items()}
-    counts = {"a": 17, "b": 4, "empty": 5, "unknown": 2} | ({"c": 0} if seed % 2 else {})
-    proposals = {name: random_segments(rng, count) for name, count in counts.items()}
-    near = Segments(truth["a"].starts + 0.1, truth["a"].ends, truth["a"].labels, rng.uniform(0.5, 1, 3))
-    proposals["a"] = Segments.concatenate((proposals["a"], near))
-    average, recall, area = average_recall(truth, proposals, max_average=max_average)
-    expected = slow_average_recall(truth, proposals, THRESHOLDS, max_average)
-    np.testing.assert_allclose(average, np.arange(1, 101) / 100 * max_average)
-    np.testing.assert_allclose(recall, expected, rtol=0, atol=1e-12)
-    assert area == pytest.approx(np.trapezoid(expected, average) / max_average)
-    assert 0 < recall[-1] <= 1 and (np.diff(recall) >= 0).all()
+    for seed in range(4):
+        for max_average in [3, 100]:
+            rng = np.random.default_rng(seed)
+            truth = {name: random_segments(rng, count) for name, count in {"a": 3, "b": 1, "c": 2, "empty": 0}.items()}
+            counts = {"a": 17, "b": 4, "empty": 5, "unknown": 2} | ({"c": 0} if seed % 2 else {})
+            proposals = {name: random_segments(rng, count) for name, count in counts.items()}
+            near = Segments(truth["a"].starts + 0.1, truth["a"].ends, truth["a"].labels, rng.uniform(0.5, 1, 3))
+            proposals["a"] = Segments.concatenate((proposals["a"], near))
+            average, recall, area = average_recall(truth, proposals, max_average=max_average)
+            expected = slow_average_recall(truth, proposals, THRESHOLDS, max_average)
+            np.testing.assert_allclose(average, np.arange(1, 101) / 100 * max_average)
+            np.testing.assert_allclose(recall, expected, rtol=0, atol=1e-12)
+            assert area == pytest.approx(np.trapezoid(expected, average) / max_average)
+            assert 0 < recall[-1] <= 1 and (np.diff(recall) >= 0).all()
 
 
 def one(start, end, score=1.0):

@@ -17,9 +17,9 @@ def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 torch.set_num_threads(1)
-told = keep_freed_memory()
+kept = keep_freed_memory()
 faults()
-print(told, faults())
+print(kept, faults())
 """
 
 
@@ -28,19 +28,19 @@ def run(**environment: str) -> tuple[bool, int]:
     result = subprocess.run(
         [sys.executable, "-c", PROGRAM], env=inherited | environment, capture_output=True, text=True, check=True
     )
-    told, faults = result.stdout.split()
-    return told == "True", int(faults)
+    kept, faults = result.stdout.split()
+    return kept == "True", int(faults)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a setting of glibc")
 def test_the_same_pages_are_used_again():
-    told, faults = run()
-    if not told:
+    kept, faults = run()
+    if not kept:
         pytest.skip("this C library has no mallopt")
     pages = 50 * 3 * 8_000_000 // 4096  # what would be fetched anew if all tensors were given back
     assert faults < 0.05 * pages
 
 
 def test_a_limit_of_the_user_s_own_is_respected():
-    told, _ = run(MALLOC_TRIM_THRESHOLD_="131072")
-    assert not told
+    kept, _ = run(MALLOC_TRIM_THRESHOLD_="131072")
+    assert not kept

@@ -19,14 +19,14 @@ from temporalzoom.models.inputs import Projection, Standardize, Stem
 from temporalzoom.runs.checkpoint import find_checkpoint
 from temporalzoom.runs.network import model_from_config
 from temporalzoom.segments import Segments
-from temporalzoom.signals.framing import Framing
+from temporalzoom.signals.preparation import Framing
 from temporalzoom.timegrid import TimeGrid
 from temporalzoom.training import train
 from temporalzoom.training.loop import standardize_inputs
 
 CHANNELS, WIDTH = 3, 8
 TINY = """
-model.name=uniform-1 model.width=16 model.heads=2 model.window=4
+model.name=uniform-1 model.width=16 model.heads=2 model.levels=1 model.drop_path=0
 training.steps=2 training.batch_size=2 training.length=12 training.warmup_steps=0
 """.split()
 strides = st.lists(st.integers(1, 4), min_size=1, max_size=3)
@@ -141,31 +141,32 @@ def test_of_windows_that_overlap_the_stem_sees_the_signal(chosen: list[int], mor
 
 
 def test_a_stem_that_does_not_divide():
-    said = "model.stem: the 4 rows of a window do not divide the 18 input channels"
-    with pytest.raises(ValueError, match=said):
+    message = "model.stem: the 4 rows of a window do not divide the 18 input channels"
+    with pytest.raises(ValueError, match=message):
         Stem(18, WIDTH, [2, 2])
-    with pytest.raises(InputError, match=said):
-        model_from_config(load_config(None, [*TINY, "model.stem=[2,2]"]), 18, 2, TimeGrid(4, 4, 10))
+    with pytest.raises(InputError, match=message):
+        model_from_config(load_config(None, [*TINY, "data.raw=true", "model.stem=[2,2]"]), 18, 2, TimeGrid(4, 4, 10))
 
 
 @pytest.mark.parametrize(
-    ("framing", "stem", "said"),
+    ("framing", "stem", "message"),
     [
         (Framing(6, 6), "[2,2]", "make 4 rows per position; .* it is 6"),
         (Framing(8, 8), "[2,2]", "make 4 rows per position; .* it is 8"),
         (Framing(3, 4), "[4]", "make 4 rows per position, more than the 3 of a window"),
-        (None, "[3]", "needs a raw signal"),
     ],
 )
-def test_a_stem_of_other_strides_than_the_data_is_refused(framing, stem: str, said: str, tmp_path: Path):
+def test_a_stem_of_other_strides_than_the_data_is_refused(framing, stem: str, message: str, tmp_path: Path):
     """Where the numbers divide by chance, rows would be taken for channels."""
-    with pytest.raises(InputError, match=f"model.stem: .*{said}"):
-        train(load_config(None, [*TINY, f"model.stem={stem}"]), make_split(framing), tmp_path / "run")
+    with pytest.raises(InputError, match=f"model.stem: .*{message}"):
+        train(load_config(None, [*TINY, "data.raw=true", f"model.stem={stem}"]), make_split(framing), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_settings_of_a_stem():
-    assert load_config(None, ["model.stem=[5,5]"]).model.stem == (5, 5)
+    assert load_config(None, ["data.raw=true", "model.stem=[5,5]"]).model.stem == (5, 5)
+    with pytest.raises(InputError, match=r"model.stem: has no effect here: it reads raw signals"):
+        load_config(None, ["model.stem=[5,5]"])
     with pytest.raises(InputError, match=r"model.stem: must be a list, got 5"):
         load_config(None, ["model.stem=5"])
     with pytest.raises(InputError, match=r"model.stem.1: must be at least 1, got 0"):
@@ -175,7 +176,7 @@ def test_settings_of_a_stem():
 # Standardization
 
 
-def test_standardize_is_the_identity_until_told():
+def test_standardize_is_the_identity_until_set():
     features = torch.randn(2, 5, CHANNELS)
     assert torch.equal(Standardize(CHANNELS)(features), features)
     assert not list(Standardize(CHANNELS).parameters())
@@ -185,7 +186,7 @@ def test_standardize_is_the_identity_until_told():
 @pytest.mark.parametrize("name", ["uniform-1", "tzn"])
 def test_training_data_becomes_zero_mean_and_unit_variance(framing: Framing | None, name: str):
     split = make_split(framing)
-    config = load_config(None, [*TINY, "model.standardize=true", f"model.name={name}"])
+    config = load_config(None, [*TINY, f"model.name={name}"])
     model = model_from_config(config, split.input_width, 2, split.samples[0].grid)
     standardize_inputs(model, split)
     (standard,) = [module for module in model.modules() if isinstance(module, Standardize)]
@@ -197,9 +198,7 @@ def test_training_data_becomes_zero_mean_and_unit_variance(framing: Framing | No
 
 def test_overlapping_windows_are_standardized_by_channel():
     split = make_split(Framing(4, 2))
-    model = model_from_config(
-        load_config(None, [*TINY, "model.standardize=true"]), split.input_width, 2, split.samples[0].grid
-    )
+    model = model_from_config(load_config(None, TINY), split.input_width, 2, split.samples[0].grid)
     standardize_inputs(model, split)
     rows = np.concatenate([sample.signal for sample in split.samples]).astype(np.float64)
     features = split.samples[1].features
@@ -211,7 +210,7 @@ def test_overlapping_windows_are_standardized_by_channel():
 @pytest.mark.parametrize("stem", ["[]", "[2,2]"])
 def test_the_statistics_are_stored_with_the_weights(stem: str, tmp_path: Path):
     split = make_split(Framing(4, 4))
-    settings = [*TINY, "model.standardize=true", f"model.stem={stem}", "training.ema_decay=0"]
+    settings = [*TINY, "data.raw=true", "data.stride=4", f"model.stem={stem}", "training.ema_decay=0"]
     train(load_config(None, settings), split, tmp_path, console=Console(quiet=True))
     localizer = Localizer.load(tmp_path)
     rows = np.concatenate([sample.signal for sample in split.samples])
@@ -222,7 +221,7 @@ def test_the_statistics_are_stored_with_the_weights(stem: str, tmp_path: Path):
     # The same network, given what the loaded one makes of its input, without any standardization of its own.
     features = torch.from_numpy(split.samples[0].features)[None]
     plain = model_from_config(
-        load_config(None, [*TINY, f"model.stem={stem}"]), split.input_width, 2, split.samples[0].grid
+        load_config(None, [*settings, "model.standardize=false"]), split.input_width, 2, split.samples[0].grid
     ).eval()
     weights = {name: value for name, value in stored.items() if "standard" not in name}
     plain.load_state_dict(weights)

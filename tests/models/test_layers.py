@@ -8,7 +8,7 @@ from torch import nn
 
 from temporalzoom.models import Uniform
 from temporalzoom.models.inputs import Projection
-from temporalzoom.models.layers import Branch, Encoder, NeighbourMix, Restraint, TokenLayout, TransformerLayer
+from temporalzoom.models.layers import Branch, Encoder, NeighbourMix, Regularization, TokenLayout, TransformerLayer
 
 WIDTH, HEADS, WINDOW = 16, 2, 4
 
@@ -129,16 +129,16 @@ def test_global_attention_has_no_finite_receptive_field():
 
 def test_dropout_works_in_training_only():
     torch.manual_seed(0)
-    layer, tokens = TransformerLayer(WIDTH, HEADS, WINDOW, Restraint(dropout=0.5)), torch.randn(1, 10, WIDTH)
+    layer, tokens = TransformerLayer(WIDTH, HEADS, WINDOW, Regularization(dropout=0.5)), torch.randn(1, 10, WIDTH)
     layout = TokenLayout.build(torch.ones(1, 10, dtype=torch.bool), WINDOW)
     assert not torch.equal(layer(tokens, layout), layer(tokens, layout))
     assert torch.equal(layer.eval()(tokens, layout), layer(tokens, layout))
 
 
 @pytest.mark.parametrize("per_token", [False, True])
-def test_a_dropped_branch_is_silent_and_the_others_make_up_for_it(per_token):
+def test_a_dropped_branch_adds_nothing_and_the_others_make_up_for_it(per_token):
     torch.manual_seed(0)
-    branch = Branch(4, Restraint(drop_path=0.25, layer_scale=1e-4, per_token=per_token)).train()
+    branch = Branch(4, Regularization(drop_path=0.25, layer_scale=1e-4, per_token=per_token)).train()
     out = branch(torch.ones(1, 4000, 4) if per_token else torch.ones(4000, 1, 4)).view(4000, 4) / 1e-4
     kept = out[:, 0] > 0
     assert out[kept].allclose(torch.tensor(4 / 3)) and not out[~kept].any()
@@ -148,7 +148,7 @@ def test_a_dropped_branch_is_silent_and_the_others_make_up_for_it(per_token):
 
 def test_a_sequence_loses_a_branch_as_a_whole():
     torch.manual_seed(0)
-    layer, tokens = TransformerLayer(WIDTH, HEADS, WINDOW, Restraint(drop_path=0.5)), torch.randn(64, 10, WIDTH)
+    layer, tokens = TransformerLayer(WIDTH, HEADS, WINDOW, Regularization(drop_path=0.5)), torch.randn(64, 10, WIDTH)
     layout = TokenLayout.build(torch.ones(64, 10, dtype=torch.bool), WINDOW)
     changed = (layer(tokens, layout) != tokens).any(-1)
     assert torch.equal(changed.any(1), changed.all(1))

@@ -94,8 +94,8 @@ def test_every_weight_gets_a_gradient(name):
     model = small(name, drop_path=0.1, layer_scale=1e-4).train()
     outputs = model(torch.randn(4, 40, 5), everywhere(4, 40))
     (outputs.logits.square().sum() + outputs.offsets.square().sum()).backward()
-    silent = [key for key, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
-    assert not silent
+    without_gradient = [key for key, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
+    assert not without_gradient
 
 
 @each

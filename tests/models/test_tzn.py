@@ -34,7 +34,7 @@ def make(seed: int = 0, **options) -> TemporalZoom:
         if options.get("head") == "convolution":  # corrections start from zero: here they are to matter
             for head in (model.heads.classes, model.heads.box):
                 head[-1].weight.normal_(std=0.3)
-        if model.depth is not None:  # once in training, or it hears numbers of any size
+        if model.depth is not None:  # once in training, or its evidence is of any scale
             model.depth.train()
             model(*inputs([200], seed))
         model.threshold.fill_(-0.5)
@@ -111,7 +111,7 @@ def test_a_batch_gives_what_its_sequences_give_alone(mode, head):
 @torch.no_grad()
 @pytest.mark.parametrize("mode", MODES)
 def test_with_zoom_a_position_s_depth_changes_nobody_else(mode):
-    """What is said about a position depends on its own depth only: the budget is a dial, not another network."""
+    """The outputs at a position depend on its own depth only: the budget is a dial, not another network."""
     features, mask = inputs([80, 50])
     models = [make(combine=mode, zoom=6, budget=b, tau_min=0.0, pruning=False) for b in (0.3, 1.0)]
     some, all_ = (model(features, mask) for model in models)
@@ -165,7 +165,7 @@ def test_no_depth_at_all_is_the_shallow_path(mode, head):
     from temporalzoom.models.layers import TokenLayout
 
     tokens = model.shallow(model.projection(features, mask), TokenLayout.build(mask, model.window))
-    assert_same(outputs, model.heads(tokens, mask).finest, mask, tolerance=0)
+    assert_same(outputs, model.heads.normalized(model.heads(tokens, mask).finest), mask, tolerance=0)
     assert spy.tokens == []
 
 
@@ -187,7 +187,7 @@ def test_before_training_depth_corrects_no_class_and_no_box(layers):
 
 @torch.no_grad()
 def test_pruning_keeps_the_share_and_the_predicted_boundaries():
-    model = make(keep=0.5, protect=2)
+    model = make(pruning=True, keep=0.5, protect=2)
     features, mask = inputs([100, 80])
     outputs = model(features, mask)
     from temporalzoom.models.layers import TokenLayout
@@ -201,8 +201,8 @@ def test_pruning_keeps_the_share_and_the_predicted_boundaries():
 
 
 @torch.no_grad()
-def test_the_oracle_protects_what_it_is_told():
-    model = make(keep=0.1)
+def test_the_oracle_protects_true_boundaries():
+    model = make(pruning=True, keep=0.1)
     features, mask = inputs([60])
     truth = torch.zeros_like(mask)
     truth[0, 30:35] = True
@@ -212,13 +212,13 @@ def test_the_oracle_protects_what_it_is_told():
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("off", ["depth", "uncertainty", "pruning"])
 def test_every_component_can_be_switched_off_and_every_parameter_learns(mode, off):
-    model = make(combine=mode, **{off: False}).train()
+    model = make(combine=mode, **({"pruning": True} | {off: False})).train()
     features, mask = inputs([70, 50])
     outputs = model(features, mask)
     loss = sum(x[mask].square().sum() for x in (outputs.logits, outputs.offsets, outputs.distances))
     (loss + outputs.depth.log_variance.sum() + outputs.depth.logits.sum() + outputs.depth.importance.sum()).backward()
-    silent = [name for name, parameter in model.named_parameters() if parameter.grad is None]
-    assert not [name for name in silent if "log_variance" not in name], silent
+    without_gradient = [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert not [name for name in without_gradient if "log_variance" not in name], without_gradient
 
 
 def test_recomputing_the_deep_path_changes_no_gradient():
@@ -234,7 +234,7 @@ def test_recomputing_the_deep_path_changes_no_gradient():
         torch.testing.assert_close(first, second, rtol=0, atol=0)
 
 
-def test_what_is_heard_is_standardized_by_the_valid_positions_of_training():
+def test_evidence_is_standardized_by_the_valid_positions_of_training():
     torch.manual_seed(0)
     standard, mask = RunningStandard(2), torch.rand(4, 300) < 0.7
     scale, middle = torch.tensor([3.0, 0.1]), torch.tensor([50.0, -2.0])
@@ -246,9 +246,9 @@ def test_what_is_heard_is_standardized_by_the_valid_positions_of_training():
     for _ in range(40):
         standard(batch(), mask)
     standard.eval()
-    told = standard(batch(), mask)[mask]
-    torch.testing.assert_close(told.mean(0), torch.zeros(2), atol=0.15, rtol=0)
-    torch.testing.assert_close(told.std(0), torch.ones(2), atol=0.15, rtol=0)
+    result = standard(batch(), mask)[mask]
+    torch.testing.assert_close(result.mean(0), torch.zeros(2), atol=0.15, rtol=0)
+    torch.testing.assert_close(result.std(0), torch.ones(2), atol=0.15, rtol=0)
     before = standard.mean.clone()
     standard(batch() + 9, mask)
     assert torch.equal(standard.mean, before)  # only training changes it
@@ -278,16 +278,23 @@ def test_the_threshold_finds_the_share():
     assert int(model.batches) == 80
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=40), st.floats(0.01, 0.3))
-def test_hold_keeps_the_last_value_within_the_band(values, band):
-    tau = torch.tensor([values], dtype=torch.float64)
-    expected, last = [], None
-    for value in values:
-        last = last if last is not None and abs(value - last) < band else value
-        expected.append(last)
+@given(
+    st.lists(st.sampled_from([0.0, 0.02, 0.04, 0.05, 0.1, 0.3, 0.34, 0.5, 1.0]), min_size=1, max_size=70),
+    st.floats(0.01, 0.3),
+    st.booleans(),
+)
+def test_hold_keeps_the_last_value_within_the_band(values, band, smooth):
+    first = torch.tensor(values, dtype=torch.float64)
+    first = first.cumsum(0) / len(values) if smooth else first
+    tau = torch.stack((first, first.flip(0)))  # rows are held each on their own
+    expected = tau.tolist()
+    for row in expected:
+        for index in range(1, len(row)):
+            if abs(row[index] - row[index - 1]) < band:
+                row[index] = row[index - 1]
     held = hold(tau, band)
-    torch.testing.assert_close(held, torch.tensor([expected], dtype=torch.float64))
-    steps = held[0].diff().abs()
+    assert torch.equal(held, torch.tensor(expected, dtype=torch.float64))
+    steps = held.diff(dim=1).abs()
     assert ((steps == 0) | (steps >= band - 1e-12)).all()
 
 

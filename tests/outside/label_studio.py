@@ -16,7 +16,7 @@ LABELS = ("jump", "run & fall")
 def write(path: Path) -> None:
     import numpy as np
 
-    from temporalzoom.formats.label_studio_tasks import label_studio_tasks
+    from temporalzoom.formats.label_studio import label_studio_tasks
     from temporalzoom.segments import Segments
 
     found = Segments(np.array([0.5, 3.0]), np.array([2.0, 4.25]), np.array(LABELS), np.array([0.9, 0.4]))

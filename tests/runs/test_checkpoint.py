@@ -2,24 +2,30 @@
 
 import copy
 import json
+import shutil
+from dataclasses import replace
 
 import pytest
 import torch
+from rich.console import Console
+from safetensors.torch import load_file
 
 from temporalzoom.errors import InputError
-from temporalzoom.timegrid import TimeGrid
 from temporalzoom.runs import checkpoint as checkpoint_module
 from temporalzoom.runs.checkpoint import (
-    CheckpointInfo,
     checkpoint_folder,
     find_checkpoint,
     list_checkpoints,
+    load_network,
     load_optimizer,
     load_weights,
     read_info,
     save_checkpoint,
 )
+from temporalzoom.runs.description import describe
 from temporalzoom.runs.network import model_from_config
+from temporalzoom.timegrid import TimeGrid
+from temporalzoom.training import train
 from temporalzoom.training.optimizer import build_optimizer
 
 FILES = ("checkpoint.json", "weights.safetensors", "average.safetensors", "optimizer.safetensors")
@@ -36,12 +42,12 @@ def state(tiny_config):
     for _ in range(3):
         sum(p.square().sum() for p in model.parameters()).backward()
         optimizer.step()
-    return CheckpointInfo(3, config, ("jump", "run"), 8, TimeGrid(4, 8, 25)), model, average, optimizer
+    return describe(config, ("jump", "run"), 8, TimeGrid(4, 8, 25), step=3), model, average, optimizer
 
 
 def save(run, state, step=3, keep=2):
     info, *rest = state
-    return save_checkpoint(run, CheckpointInfo(step, *list(vars(info).values())[1:]), *rest, keep)
+    return save_checkpoint(run, replace(info, step=step), *rest, keep)
 
 
 def fresh(state):
@@ -170,10 +176,10 @@ def test_damaged_files_are_named(tmp_path, state, file, damage):
     ("key", "value", "words"),
     [
         ("format", 99, "format 99"),
-        ("config", {"model": {"widht": 3}}, "did you mean 'model.width'"),
+        ("training", {"model": {"widht": 3}}, "did you mean 'model.width'"),
         ("grid", {"stride": 0, "window": 1, "fps": 1}, "stride"),
-        ("grid", [1, 2], "not a checkpoint description"),
-        ("classes", None, "not a checkpoint description"),
+        ("grid", [1, 2], "not a description of a model"),
+        ("classes", None, "not a description of a model"),
     ],
 )
 def test_a_description_that_makes_no_sense(tmp_path, state, key, value, words):
@@ -184,11 +190,58 @@ def test_a_description_that_makes_no_sense(tmp_path, state, key, value, words):
     assert str(file) in str(error.value)
 
 
+def test_a_checkpoint_of_an_earlier_version_says_so(tmp_path, state):
+    file = save(tmp_path, state) / "checkpoint.json"
+    file.write_text(json.dumps({"format": 1, "step": 3, "classes": ["jump"], "config": {}}))
+    with pytest.raises(InputError) as error:
+        read_info(file.parent)
+    assert str(error.value) == f"{file}: was written by an earlier version of temporalzoom; train again"
+
+
+def test_what_else_training_needs_comes_back(tmp_path, state):
+    folder = save_checkpoint(tmp_path, *state, 1, {"positives": torch.tensor(12.5)})
+    assert load_optimizer(folder, *fresh(state)) == {"positives": torch.tensor(12.5)}
+    assert load_optimizer(save(tmp_path, state), *fresh(state)) == {}
+
+
+def test_a_resumed_training_goes_on_with_its_running_mean_of_positives(tmp_path, tiny_config, tiny_split):
+    config = tiny_config("training.positives=40", "training.steps=6", "training.checkpoint_every=3")
+    last = train(config, tiny_split, tmp_path / "whole", console=Console(quiet=True))
+    assert load_file(last / "optimizer.safetensors")["positives"] not in (40.0, 0.0)
+    assert not any("positives" in name for name in load_file(last / "weights.safetensors"))
+    shutil.copytree(tmp_path / "whole", tmp_path / "resumed")
+    shutil.rmtree(checkpoint_folder(tmp_path / "resumed", 6))
+    again = train(config, tiny_split, tmp_path / "resumed", resume=True, console=Console(quiet=True))
+    for file in FILES:
+        assert (again / file).read_bytes() == (last / file).read_bytes(), file
+
+
+def test_a_network_is_built_from_its_checkpoint(tmp_path, state):
+    folder = save(tmp_path, state)
+    network, backbone = load_network(folder, read_info(folder))
+    assert_same_weights(network, state[2])
+    assert not network.training and backbone is None
+    with pytest.raises(InputError, match=r"budget: uniform-1 has no adaptive depth"):
+        load_network(folder, read_info(folder), budget=0.5)
+
+
+def test_the_budget_of_a_loaded_network(tmp_path, tiny_config):
+    config = tiny_config("model.name=tzn", "model.deep_layers=1")
+    model = model_from_config(config, 8, 2, TimeGrid(4, 8, 30))
+    described = describe(config, ("jump", "run"), 8, TimeGrid(4, 8, 30))
+    folder = save_checkpoint(tmp_path, described, model, model, build_optimizer(model, config.training), 1)
+    assert load_network(folder, described)[0].budget is None
+    assert load_network(folder, described, 0.3)[0].budget == 0.3
+    for share in (-0.1, 1.5):
+        with pytest.raises(InputError, match="from 0 to 1"):
+            load_network(folder, described, share)
+
+
 @pytest.mark.parametrize("text", ["[]", "3", "null", "{}", '"words"'])
 def test_a_description_of_another_kind(tmp_path, state, text):
     file = save(tmp_path, state) / "checkpoint.json"
     file.write_text(text)
-    with pytest.raises(InputError, match="not a checkpoint description"):
+    with pytest.raises(InputError, match="not a description of a model"):
         read_info(file.parent)
 
 

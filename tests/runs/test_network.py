@@ -1,56 +1,22 @@
-"""What of a configuration reaches the network, and which positions the oracle ablation protects from pruning."""
+"""What of a configuration reaches the network, and which runs are oracle ablations."""
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from temporalzoom.runs.network import model_from_config, oracle_reach
 from temporalzoom.timegrid import TimeGrid
-from temporalzoom.runs.network import model_from_config, near_boundaries, oracle_reach
 
-ORACLE = ("model.name=tzn", "tzn.protection=oracle")
-
-
-@pytest.mark.parametrize(
-    ("starts", "ends", "reach", "first", "expected"),
-    [
-        ([3.0], [8.4], 1, 0, [2, 3, 4, 8, 9]),
-        ([3.0], [8.4], 0, 0, [3]),
-        ([3.0], [8.4], 1, 2, [0, 1, 2, 6, 7]),  # the same, seen from position 2 on
-        ([-1.0], [12.6], 2, 0, [0, 1, 11]),  # boundaries outside protect what they reach
-        ([5.0], [6.0], 2, 0, [3, 4, 5, 6, 7, 8]),
-        ([], [], 20, 0, []),
-    ],
-)
-def test_positions_near_known_boundaries(starts, ends, reach, first, expected):
-    near = near_boundaries(np.array(starts), np.array(ends), 12, reach, first)
-    assert near.shape == (12,) and near.nonzero().flatten().tolist() == expected
-
-
-@given(st.lists(st.floats(-10, 50), max_size=5), st.integers(1, 40), st.integers(0, 6), st.integers(0, 30))
-def test_positions_near_boundaries_are_those_of_the_definition(boundaries, length, reach, first):
-    half = len(boundaries) // 2
-    near = near_boundaries(np.array(boundaries[:half]), np.array(boundaries[half:]), length, reach, first)
-    slow = [any(abs(first + i - b) <= reach + 1e-6 for b in boundaries) for i in range(length)]
-    assert near.tolist() == slow
-
-
-def test_boundaries_from_seconds_keep_their_positions():
-    grid = TimeGrid(stride=3, window=7, fps=29.97)
-    for position in range(200):
-        boundary = grid.to_grid(grid.to_seconds([position]))
-        assert near_boundaries(boundary, boundary, 200, 2).sum() == min(position, 2) + 1 + min(199 - position, 2)
+PRUNED = ("model.name=tzn", "model.pruning=true")
+ORACLE = (*PRUNED, "model.paper.protection=oracle")
 
 
 @pytest.mark.parametrize(
     ("overrides", "reach"),
     [
         (ORACLE, 3),
-        ((*ORACLE, "tzn.protect_frames=12.5"), 4),
-        ((*ORACLE, "model.name=tzn-2"), 3),
-        ((*ORACLE, "tzn.pruning=false"), None),  # nothing is pruned, nothing to protect
-        ((*ORACLE, "model.name=uniform-1"), None),
-        (("model.name=tzn",), None),
+        ((*ORACLE, "model.paper.protect_frames=12.5"), 4),
+        (PRUNED, None),
+        (("model.name=tzn",), None),  # nothing is pruned, nothing to protect
+        (("model.name=uniform-1",), None),
     ],
 )
 def test_who_looks_at_true_boundaries(tiny_config, overrides, reach):
@@ -58,8 +24,6 @@ def test_who_looks_at_true_boundaries(tiny_config, overrides, reach):
 
 
 def test_the_oracle_is_the_same_network(tiny_config):
-    models = [
-        model_from_config(tiny_config("model.name=tzn", *more), 8, 2, TimeGrid(4, 8, 30)) for more in ((), ORACLE)
-    ]
+    models = [model_from_config(tiny_config(*settings), 8, 2, TimeGrid(4, 8, 30)) for settings in (PRUNED, ORACLE)]
     shapes = [{name: tensor.shape for name, tensor in model.state_dict().items()} for model in models]
     assert shapes[0] == shapes[1] and models[0].protect == models[1].protect == 3

@@ -10,13 +10,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pretend_device import DEVICE, pretend_device
 from temporalzoom.errors import InputError
 from temporalzoom.signals.backbones import Backbone, backbone, backbone_names, sliding_windows
 from temporalzoom.signals.backbones.interface import centre_crop
 from temporalzoom.signals.backbones.motion import APPEARANCE, BLOCKS, ENERGY, FLOW, FLOWS, block_means
 from temporalzoom.signals.backbones.swin3d import load_checkpoint
 from temporalzoom.signals.extraction import video_features
-from temporalzoom.signals.framing import Framing
+from temporalzoom.signals.extraction_processes import extract_features
+from temporalzoom.signals.preparation import Framing
 
 pytest.importorskip("av")
 VIDEOMAE = "huggingface:videomae"  # in the tests: a tiny one, from a folder
@@ -50,6 +52,28 @@ def built(torchvision, tmp_path_factory) -> Callable[[str], Backbone]:
         return backbone(f"huggingface:{folder}")
 
     return functools.cache(build)
+
+
+@every
+def test_features_are_the_same_on_a_device(built, name, monkeypatch):
+    made = built(name)
+    clips = np.random.default_rng(0).integers(0, 255, (1, 8, 64, 64, 3), np.uint8)
+    expected = made(clips)
+    monkeypatch.setattr("temporalzoom.device.available_devices", lambda: (DEVICE.type, "cpu"))
+    with pretend_device():
+        assert made.to("auto") is made
+        found = made(clips)
+        made.to("cpu")
+    assert isinstance(found, np.ndarray) and found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_device_that_is_not_there_is_named(torchvision, monkeypatch, tmp_path):
+    monkeypatch.setattr("temporalzoom.device.available_devices", lambda: ("cpu",))
+    with pytest.raises(InputError, match="device: cuda is not available here; available: cpu"):
+        backbone("swin3d_t", device="cuda", **SMALL["swin3d_t"])
+    with pytest.raises(InputError, match="option device: where a backbone runs is no option of it"):
+        extract_features([], tmp_path, "swin3d_t", options={"device": "cuda"})
 
 
 def tiny_videomae():

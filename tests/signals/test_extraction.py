@@ -3,12 +3,11 @@
 import io
 import json
 import os
-import re
-import shlex
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -17,11 +16,12 @@ import pytest
 from rich.console import Console
 
 from temporalzoom.errors import InputError
-from temporalzoom.signals import extraction, extraction_worker
+from temporalzoom.progress import Progress
+from temporalzoom.signals import extraction, extraction_processes
 from temporalzoom.signals.backbones import FrameBackbone, backbone
-from temporalzoom.signals.decoding import read_frames
-from temporalzoom.signals.extraction import extract_features, find_videos, video_features
-from temporalzoom.signals.extraction_worker import work
+from temporalzoom.signals.decoding import clock_frames, read_frames
+from temporalzoom.signals.extraction import find_videos, video_features
+from temporalzoom.signals.extraction_processes import extract_features, work
 
 pytest.importorskip("av")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "video.md"
@@ -68,7 +68,7 @@ def test_times_are_true_in_a_variable_rate(tmp_path, clips):
         seconds = grid.to_seconds(np.arange(len(features)))
         crossing = np.interp(120, features[:, 0], seconds)
         assert crossing == pytest.approx(3.0, abs=0.5 * grid.step_seconds)
-        assert len(features) == pytest.approx(grid.expected_length(duration), abs=1)
+        assert len(features) == pytest.approx((duration * grid.fps - grid.window) / grid.stride + 1, abs=1)
 
 
 def test_windows_are_those_of_framing(tmp_path, clips):
@@ -93,12 +93,12 @@ def test_files_say_how_they_were_made(videos, tmp_path):
     for name in summary.extracted:
         features, grid, duration = video_features(videos / f"{name}.mp4", backbone("motion"), 5, 6)
         np.testing.assert_array_equal(np.load(tmp_path / "out" / f"{name}.npy"), features)
-        told = json.loads((tmp_path / "out" / f"{name}.json").read_text())
-        assert {key: told[key] for key in ("stride", "window", "fps", "duration", "backbone", "options", "length")} == {
+        tree = json.loads((tmp_path / "out" / f"{name}.json").read_text())
+        assert {key: tree[key] for key in ("stride", "window", "fps", "duration", "backbone", "options", "length")} == {
             "stride": 5, "window": 6, "fps": grid.fps, "duration": duration, "backbone": "motion", "options": {},
             "length": len(features),
         }  # fmt: skip
-        assert told["versions"].keys() >= {"temporalzoom", "numpy", "av"}
+        assert tree["versions"].keys() >= {"temporalzoom", "numpy", "av"}
     assert len(list((tmp_path / "out").iterdir())) == 6
 
 
@@ -179,19 +179,50 @@ def test_settings_that_make_no_sense(videos, tmp_path, setting):
         extract_features([videos], tmp_path / "out", console=QUIET, **setting)
 
 
-def test_a_terminal_shows_how_far_it_is(videos, tmp_path):
-    shown = io.StringIO()
-    extract_features([videos], tmp_path / "out", console=Console(file=shown, force_terminal=True, width=120))
-    assert "3/3 videos" in shown.getvalue() and "100%" in shown.getvalue()
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_how_far_it_is(videos, tmp_path, monkeypatch, is_terminal):
+    """Sixty frames of three videos; what takes no time shows no progress."""
+    assert "extracting" not in printed(videos, tmp_path / "quick", is_terminal)
+    monkeypatch.setattr(extraction_processes, "Progress", partial(Progress, patience=0))
+    shown = printed(videos, tmp_path / "out", is_terminal)
+    assert "60/60 frames" in shown and "3/3 videos" in shown and "frames/s" in shown
+    assert ("100%" if is_terminal else "extracting: 60/60 frames, 100 %, took 0:00") in shown
+
+
+def printed(videos: Path, out: Path, is_terminal: bool) -> str:
+    file = io.StringIO()
+    extract_features([videos], out, console=Console(file=file, force_terminal=is_terminal, width=150))
+    return file.getvalue()
+
+
+def test_progress_within_one_slow_video(videos, tmp_path, monkeypatch):
+    """A backbone that needs ten seconds for every batch of frames: a line for each, with the time left."""
+    clock = [0.0]
+    monkeypatch.setattr(extraction_processes, "Progress", partial(Progress, clock=lambda: clock[0]))
+
+    class Slow(Brightness):
+        def frame_features(self, frames, before):
+            clock[0] += 10
+            return super().frame_features(frames, before)
+
+    monkeypatch.setattr(extraction_processes, "backbone", lambda name, device, **options: Slow())
+    monkeypatch.setattr(extraction, "clock_frames", partial(clock_frames, batch=5))
+    file = io.StringIO()
+    extract_features([videos / "match7.mp4"], tmp_path / "out", console=Console(file=file, width=150))
+    lines = [line.partition(", 0/1 videos")[0] for line in file.getvalue().splitlines()]
+    assert lines[:3] == [f"extracting: {5 * i}/20 frames, {25 * i} %, 0:{40 - 10 * i} left" for i in (1, 2, 3)]
+    assert lines[3] == "match7.mp4: done (1/1)" and lines[4].startswith("extracting: 20/20 frames, 100 %, took 0:40")
 
 
 # Processes
 
 
-def dying(connection, out, settings):
+def dying(connection, out, settings, device):
     """A worker whose process ends without a word at one of the videos."""
-    attempt = extraction_worker._attempt
-    extraction_worker._attempt = lambda video, *rest: os._exit(7) if video.stem == "match7" else attempt(video, *rest)
+    attempt = extraction_processes._attempt
+    extraction_processes._attempt = lambda video, *rest: (
+        os._exit(7) if video.stem == "match7" else attempt(video, *rest)
+    )
     work(connection, out, settings)
 
 
@@ -205,15 +236,23 @@ def test_processes_give_the_same_files_and_survive_each_other(videos, tmp_path, 
         for suffix in (".npy", ".json"):
             files = [tmp_path / folder / f"{name}{suffix}" for folder in ("alone", "together")]
             assert files[0].read_bytes() == files[1].read_bytes()
-    monkeypatch.setattr(extraction_worker, "work", dying)
+    monkeypatch.setattr(extraction_processes, "work", dying)
     died = extract_features([videos], tmp_path / "died", workers=2, console=QUIET)
     assert len(died.failed) == 2 and "its process died (exit code 7)" in died.failed[str(videos / "match7.mp4")]
     assert set(died.extracted) == {"match8", "match9.final"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_a_stopped_run_goes_on(tmp_path, how, clips):
+@pytest.mark.parametrize(
+    ("how", "at_birth"),
+    [
+        (signal.SIGKILL, signal.SIG_DFL),
+        (signal.SIGINT, signal.SIG_DFL),
+        (signal.SIGINT, signal.SIG_IGN),  # as in the background of a script
+        (signal.SIGTERM, signal.SIG_DFL),
+    ],
+)
+def test_a_stopped_run_goes_on(tmp_path, how, at_birth, clips):
     """Stopped after its first file by Ctrl-C or a kill: what is there is whole, and the same command does the rest."""
     videos, out = tmp_path / "videos", tmp_path / "out"
     videos.mkdir()
@@ -221,14 +260,20 @@ def test_a_stopped_run_goes_on(tmp_path, how, clips):
         clips.render(videos / f"v{index}.mp4", [clips.textured(frame // 9, 128, 160) for frame in range(400)])
     command = [sys.executable, "-c", "from temporalzoom.cli import main; main()"]
     command += ["extract", str(videos), "--out", str(out), "--workers", "2"]
-    process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, at_birth),
+    )
     while not list(out.glob("*.npy")) and process.poll() is None:
         time.sleep(0.01)
-    os.kill(process.pid, how) if how == signal.SIGKILL else os.killpg(process.pid, how)
+    os.killpg(process.pid, how) if how == signal.SIGINT else os.kill(process.pid, how)
     assert process.wait(60) in (-9, 130)
     finished = {path.stem for path in out.glob("*.npy")}
     assert finished and all(len(np.load(out / f"{name}.npy")) == 99 for name in finished)
-    if how == signal.SIGINT:
+    if how != signal.SIGKILL:
         assert not list(out.glob(".*.part"))
     summary = extract_features([videos], out, console=QUIET)
     assert set(summary.skipped) >= finished and len(summary.skipped) + len(summary.extracted) == 6
@@ -258,17 +303,6 @@ def test_the_command_has_help_and_clear_errors(tzoom, videos, tmp_path):
     ]:
         code, _, warned = tzoom("extract", videos, "--out", tmp_path / "out", *arguments)
         assert code == 2 and warned.startswith("error:") and words in warned and len(warned.splitlines()) == 1
-
-
-def test_every_command_of_the_page_runs(tzoom, videos, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    blocks = "\n".join(re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.S))
-    commands = [shlex.split(line)[1:] for line in blocks.splitlines() if line.startswith("tzoom ")]
-    assert len(commands) == 2
-    for command in commands:
-        code, printed, warned = tzoom(*command)
-        assert code == 0 and "extracted" in printed, warned
-    exec(re.search(r"```python\n(.*?)```", PAGE.read_text(), re.S)[1], {})
 
 
 def test_a_real_recording_moves(shared_data, tmp_path):

@@ -1,8 +1,6 @@
 """Cuts of videos: the stream of windows, times, the channel beside features, and scores where cuts are known."""
 
 import json
-import re
-import shlex
 import sys
 from importlib import metadata
 from itertools import islice
@@ -126,6 +124,13 @@ def test_a_cut_is_found_at_its_time_stamp(real_network, clips, tmp_path, tzoom):
     assert code == 2 and "text.mp4: not a video" in err and "Traceback" not in err
 
 
+def test_progress_counts_every_frame(clips, tmp_path):
+    path = clips.render(tmp_path / "still.mp4", [clips.grey(90)] * 120)
+    counted: list[int] = []
+    shot_cut_probabilities(path, lambda frames: np.zeros(len(frames), np.float32), counted.append)
+    assert counted == [50, 50, 20]
+
+
 def test_loading_the_network_leaves_the_process_as_it_is(real_network):
     transnet.cache_clear()
     torch.manual_seed(5)
@@ -189,18 +194,6 @@ def test_names_with_cuts(stand_in):
     for name in ("mtion+cuts", "motion+cut", "+cuts"):
         with pytest.raises(InputError, match="unknown backbone"):
             backbone(name)
-
-
-def test_the_commands_of_the_page_run(stand_in, clips, tzoom, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "videos").mkdir()
-    clips.render(tmp_path / "videos" / "match7.mp4", [clips.grey(0)] * 20 + [clips.grey(255)] * 10)
-    blocks = "\n".join(b for b in re.findall(r"```bash\n(.*?)```", PAGE.read_text(), re.S) if "tzoom cuts" in b)
-    commands = [shlex.split(line)[1:] for line in blocks.splitlines() if line.startswith("tzoom ")]
-    assert [command[0] for command in commands] == ["cuts", "cuts", "extract"]
-    printed = [tzoom(*command) for command in commands]
-    assert [code for code, _, _ in printed] == [0, 0, 0]
-    assert "0.780" in printed[0][1] and "1 cuts" in printed[0][1]
 
 
 # Scores

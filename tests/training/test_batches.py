@@ -13,7 +13,8 @@ from temporalzoom.config import BDRConfig
 from temporalzoom.datasets.samples import Sample, Split
 from temporalzoom.segments import Segments
 from temporalzoom.timegrid import TimeGrid
-from temporalzoom.training.batches import MIN_VISIBLE, make_batch, training_batch
+from temporalzoom.training.batches import FAR_WEIGHT, MIN_VISIBLE, Batch, collate, training_batch
+from temporalzoom.training.crops import plain_crop
 
 CLASSES = ("jump", "run")
 GRID = TimeGrid(stride=4, window=8, fps=25)
@@ -27,6 +28,12 @@ def make_sample(length, starts=(), ends=(), labels=None, name="a", width=3, mark
     labels = ["jump"] * len(starts) if labels is None else labels
     segments = Segments(GRID.to_seconds(starts), GRID.to_seconds(ends), labels)
     return Sample(name, features, GRID, GRID.duration(length), segments)
+
+
+def make_batch(samples, first, length, bdr, reach=None) -> Batch:
+    """`length` positions of each sample from its `first` on."""
+    crops = [plain_crop(sample, start, length) for sample, start in zip(samples, first, strict=True)]
+    return collate(crops, CLASSES, bdr, reach)
 
 
 def marked_split(count, length=12):
@@ -98,7 +105,7 @@ def test_instances_are_clipped_and_kept_by_their_visible_share(rows, length, fir
     ends = starts + np.array([duration for _, duration in rows])
     labels = [CLASSES[i % 2] for i in range(len(rows))]
     sample = make_sample(length, starts, ends, labels)
-    batch = make_batch([sample], [first], crop, CLASSES, WITHOUT_BDR)
+    batch = make_batch([sample], [first], crop, WITHOUT_BDR)
     last = min(first + crop, length) - 1
     # What lies beyond the recording's own edges was not cut off by the crop.
     low, high = first if first > 0 else -np.inf, last if last < length - 1 else np.inf
@@ -110,9 +117,9 @@ def test_instances_are_clipped_and_kept_by_their_visible_share(rows, length, fir
 
 def test_half_visible_is_enough_and_less_is_not():
     sample = make_sample(40, [10.0, 12.0, 30.0], [20.0, 18.0, 39.0])
-    batch = make_batch([sample], [15], 11, CLASSES, WITHOUT_BDR)  # positions 15 .. 25
+    batch = make_batch([sample], [15], 11, WITHOUT_BDR)  # positions 15 .. 25
     assert batch.starts[0].tolist() == pytest.approx([0.0, 0.0]) and batch.ends[0].tolist() == pytest.approx([5.0, 3.0])
-    assert len(make_batch([sample], [16], 11, CLASSES, WITHOUT_BDR).starts[0]) == 0
+    assert len(make_batch([sample], [16], 11, WITHOUT_BDR).starts[0]) == 0
 
 
 boundaries = st.lists(st.tuples(st.floats(-30, 130), st.floats(0.5, 40)), min_size=0, max_size=5)
@@ -123,16 +130,17 @@ boundaries = st.lists(st.tuples(st.floats(-30, 130), st.floats(0.5, 40)), min_si
     boundaries,
     st.integers(0, 60),
     st.integers(1, 40),
-    st.sampled_from([1.0, 5.0, 16.0, None]),
+    st.sampled_from([(1.0, 0.0), (5.0, 0.0), (5.0, 0.6), (16.0, 2.0), (None, 0.0), (None, 2.0)]),
     st.sampled_from(["start_end", "joint"]),
-    st.sampled_from([0.0, 2.0]),
 )
-def test_a_crop_sees_the_field_of_the_whole_recording(rows, first, crop, radius, channels, smoothing):
+def test_a_crop_sees_the_field_of_the_whole_recording(rows, first, crop, radius_and_smoothing, channels):
+    radius, smoothing = radius_and_smoothing
     starts = np.array([start for start, _ in rows])
     ends = starts + np.array([duration for _, duration in rows])
     sample = make_sample(100, starts, ends)
+    smoothing = smoothing if radius is None else min(smoothing, (radius - 1) / 6)
     bdr = BDRConfig(radius=radius, channels=channels, smoothing=smoothing)
-    batch = make_batch([sample], [first], crop, CLASSES, bdr)
+    batch = make_batch([sample], [first], crop, bdr)
     starts, ends = GRID.to_grid(sample.segments.starts), GRID.to_grid(sample.segments.ends)
     whole = distance_targets(starts, ends, 100, radius=radius, channels=channels, smoothing=smoothing)
     none = whole == -100.0  # no boundary and no radius: any number of weight zero
@@ -155,22 +163,23 @@ def can_be_measured(boundaries, t, low, high, radius):
     st.lists(st.tuples(st.integers(-80, 500), st.integers(2, 160)), max_size=5),
     st.integers(0, 60),
     st.integers(1, 40),
-    st.sampled_from([4.9, 15.9, None]),
+    st.sampled_from([(4.9, 0.0), (4.9, 0.6), (15.9, 2.0), (None, 0.0), (None, 2.0)]),
     st.sampled_from(["start_end", "joint"]),
-    st.sampled_from([0.0, 2.0]),
 )
-def test_no_weight_where_the_nearest_boundary_is_outside_the_crop(rows, first, crop, radius, channels, smoothing):
+def test_no_weight_where_the_nearest_boundary_is_outside_the_crop(rows, first, crop, radius_and_smoothing, channels):
+    radius, smoothing = radius_and_smoothing
     # fifths plus a bit: never on a position, never midway
     starts = np.array([start / 5 + 0.03 for start, _ in rows])
     ends = np.array([(start + duration) / 5 + 0.04 for start, duration in rows])
     sample = make_sample(100, starts, ends)
+    smoothing = smoothing if radius is None else min(smoothing, (radius - 1) / 6)
     bdr = BDRConfig(radius=radius, channels=channels, smoothing=smoothing)
-    weights = make_batch([sample], [first], crop, CLASSES, bdr).distance_weights[0]
+    weights = make_batch([sample], [first], crop, bdr).distance_weights[0]
     last = min(first + crop, 100) - 1
     fields = [starts, ends] if channels == "start_end" else [np.concatenate((starts, ends))]
     low, high = first if first > 0 else -np.inf, last if last < 99 else np.inf  # the recording's edges cut nothing off
     measurable = [[can_be_measured(f, t, low, high, radius) for f in fields] for t in range(first, last + 1)]
-    whole = distance_weights(starts, ends, 100, channels=channels, radius=radius, far_weight=bdr.far_weight)
+    whole = distance_weights(starts, ends, 100, channels=channels, radius=radius, far_weight=FAR_WEIGHT)
     torch.testing.assert_close(weights, whole[first : last + 1] * torch.tensor(measurable))
 
 
@@ -179,13 +188,13 @@ def test_features_that_may_not_be_written_to():
     sample.features.setflags(write=False)  # as of a memory-mapped file
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        make_batch([sample], [3], 10, CLASSES, BDRConfig()).features.add_(1.0)
+        make_batch([sample], [3], 10, BDRConfig()).features.add_(1.0)
     assert sample.features[3, 0] == 3
 
 
 def test_padding():
     samples = [make_sample(30, [3.0], [9.0], mark=1), make_sample(5, mark=2), make_sample(1, mark=3)]
-    batch = make_batch(samples, [4, 0, 0], 20, CLASSES, BDRConfig())
+    batch = make_batch(samples, [4, 0, 0], 20, BDRConfig())
     assert batch.features.shape == (3, 20, 3) and batch.mask.shape == (3, 20)
     assert batch.mask.sum(1).tolist() == [20, 5, 1]
     assert batch.features[~batch.mask].abs().max() == 0
@@ -196,21 +205,21 @@ def test_padding():
 
 
 def test_padded_to_the_longest_crop_and_no_further():
-    assert make_batch([make_sample(5), make_sample(3)], [0, 0], 100, CLASSES, WITHOUT_BDR).mask.shape == (2, 5)
+    assert make_batch([make_sample(5), make_sample(3)], [0, 0], 100, WITHOUT_BDR).mask.shape == (2, 5)
 
 
 @pytest.mark.parametrize(("channels", "count"), [("start_end", 2), ("joint", 1)])
 def test_fields_exist_with_bdr_only(channels, count):
     sample = make_sample(20, [3.0], [9.0])
-    assert make_batch([sample], [0], 20, CLASSES, BDRConfig(channels=channels)).distances.shape == (1, 20, count)
-    batch = make_batch([sample], [0], 20, CLASSES, WITHOUT_BDR)
+    assert make_batch([sample], [0], 20, BDRConfig(channels=channels)).distances.shape == (1, 20, count)
+    batch = make_batch([sample], [0], 20, WITHOUT_BDR)
     assert batch.distances is None and batch.distance_weights is None
 
 
 def test_true_boundaries_of_the_recording_not_of_the_crop():
     # Cut in the middle of [2, 30]; [24.2, 60] is hardly shown and not asked for, but its start is there.
     sample = make_sample(70, [2.0, 24.2], [30.0, 60.0])
-    batch = make_batch([sample, make_sample(8)], [10, 0], 20, CLASSES, WITHOUT_BDR, reach=1)
+    batch = make_batch([sample, make_sample(8)], [10, 0], 20, WITHOUT_BDR, reach=1)
     assert batch.starts[0].tolist() == [0.0]
     assert batch.boundaries.dtype == torch.bool and batch.boundaries.shape == batch.mask.shape == (2, 20)
     assert (10 + batch.boundaries[0].nonzero().flatten()).tolist() == [24, 25, 29]
@@ -218,4 +227,4 @@ def test_true_boundaries_of_the_recording_not_of_the_crop():
 
 
 def test_without_a_reach_a_batch_says_nothing_about_true_boundaries():
-    assert make_batch([make_sample(20, [3.0], [9.0])], [0], 20, CLASSES, BDRConfig()).boundaries is None
+    assert make_batch([make_sample(20, [3.0], [9.0])], [0], 20, BDRConfig()).boundaries is None

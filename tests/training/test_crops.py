@@ -9,22 +9,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from temporalzoom.config import AugmentConfig, BDRConfig, DataConfig
+from temporalzoom.config import AugmentConfig, BDRConfig, FolderData
 from temporalzoom.datasets.samples import Sample, Split
 from temporalzoom.errors import InputError
 from temporalzoom.segments import Segments
-from temporalzoom.signals.framing import Framing
+from temporalzoom.signals.preparation import Framing
 from temporalzoom.timegrid import TimeGrid
 from temporalzoom.training.batches import collate, training_batch
-from temporalzoom.training.crops import (
-    Augmentation,
-    Crop,
-    channel_statistics,
-    plain_crop,
-    resample,
-    rotation,
-    spliced,
-)
+from temporalzoom.training.crops import Augmentation, Crop, channel_statistics, plain_crop, resample, rotation
 
 FPS = 50.0
 framings = st.builds(Framing, window=st.integers(1, 12), stride=st.integers(1, 8))
@@ -35,6 +27,11 @@ def make_sample(signal: np.ndarray, framing: Framing | None, starts: Any = (), e
     grid = TimeGrid(1, 1, FPS) if framing is None else TimeGrid(framing.stride, framing.window, FPS)
     segments = Segments(np.asarray(starts) / FPS, np.asarray(ends) / FPS, ["walk"] * len(starts))
     return Sample("a", signal.astype(np.float32), grid, len(signal) / FPS, segments, framing)
+
+
+def variations(**options: Any) -> AugmentConfig:
+    """These alone: no channel is dropped by default."""
+    return AugmentConfig(**{"drop": 0, **options})
 
 
 def count_up(rows: int, channels: int = 1) -> np.ndarray:
@@ -75,7 +72,7 @@ def test_a_plain_crop_is_a_slice_of_the_features(framing: Framing, rows: int, fi
 @given(framings, st.integers(1, 90), st.integers(1, 20), st.integers(0, 99), st.booleans())
 def test_with_every_variation_off_a_crop_is_a_plain_one(framing, rows, length, seed, is_raw):
     sample = make_sample(count_up(rows), framing if is_raw else None, [3.0], [8.0])
-    augmentation = Augmentation(AugmentConfig(), [sample])
+    augmentation = Augmentation(variations(), [sample])
     crop = augmentation.crop(sample, length, np.random.default_rng(seed))
     first = int(crop.features[0, 0]) // (framing.stride if is_raw else 1)
     assert_same_crop(crop, plain_crop(sample, first, length))
@@ -85,7 +82,7 @@ def test_with_every_variation_off_a_crop_is_a_plain_one(framing, rows, length, s
 def test_varied_crops_start_wherever_plain_ones_do(framing: Framing | None, begins: Any):
     sample = make_sample(count_up(20), framing)
     length = 11 if framing is None else 2
-    augmentation = Augmentation(AugmentConfig(gain=0.01), [sample])
+    augmentation = Augmentation(variations(noise=1e-6), [sample])
     seen = {round(float(augmentation.crop(sample, length, np.random.default_rng(i)).features[0, 0])) for i in range(99)}
     expected = set(range(len(sample) - length + 1)) if framing is None else {3 * i for i in range(len(sample) - 1)}
     assert set(begins) <= seen == expected
@@ -93,7 +90,7 @@ def test_varied_crops_start_wherever_plain_ones_do(framing: Framing | None, begi
 
 def test_shift_starts_at_every_row_and_blends_none():
     sample = make_sample(count_up(20), Framing(6, 3))
-    augmentation = Augmentation(AugmentConfig(shift=True), [sample])
+    augmentation = Augmentation(variations(shift=True), [sample])
     begins = [float(augmentation.crop(sample, 2, np.random.default_rng(i)).features[0, 0]) for i in range(300)]
     assert set(begins) == set(range(20 - 9 + 1))
 
@@ -117,9 +114,7 @@ def test_a_step_stays_where_the_annotation_says(framing, warp, shift, seed, rows
     start = data.draw(st.integers(1, rows - 1))
     signal = (np.arange(rows) >= start).astype(np.float32)[:, None]
     sample = make_sample(signal, framing, [start], [rows])
-    crop = Augmentation(AugmentConfig(warp=warp, shift=shift), [sample]).crop(
-        sample, length, np.random.default_rng(seed)
-    )
+    crop = Augmentation(variations(warp=warp, shift=shift), [sample]).crop(sample, length, np.random.default_rng(seed))
     shown = rows_of(crop, framing)[:, 0]
     stated = crop.starts[0] * framing.stride + framing.window / 2  # in rows of the crop, of which 0.5 is the first
     jump = int((shown < 0.5).sum())  # between the middles of rows jump - 1 and jump
@@ -136,7 +131,7 @@ def test_a_step_stays_where_the_annotation_says(framing, warp, shift, seed, rows
 def test_warp_divides_durations_by_the_speed(warp: float, seed: int, rows: int, length: int, is_raw: bool):
     framing = Framing(2, 2) if is_raw else None
     sample = make_sample(count_up(rows), framing, [3.0], [13.0])
-    crop = Augmentation(AugmentConfig(warp=warp), [sample]).crop(sample, length, np.random.default_rng(seed))
+    crop = Augmentation(variations(warp=warp), [sample]).crop(sample, length, np.random.default_rng(seed))
     shown = crop.features[:, 0] if framing is None else rows_of(crop, framing)[:, 0]
     assert shown.min() >= 0 and shown.max() <= rows - 1
     stride = 1 if framing is None else framing.stride
@@ -148,7 +143,7 @@ def test_warp_divides_durations_by_the_speed(warp: float, seed: int, rows: int, 
 
 def test_warp_makes_time_both_slower_and_faster():
     sample = make_sample(count_up(400), None, [0.0], [100.0])
-    augmentation = Augmentation(AugmentConfig(warp=0.2), [sample])
+    augmentation = Augmentation(variations(warp=0.2), [sample])
     crops = [augmentation.crop(sample, 50, np.random.default_rng(seed)) for seed in range(200)]
     speeds = np.array([100 / (crop.ends[0] - crop.starts[0]) for crop in crops])
     assert speeds.min() < 0.82 and speeds.max() > 1.18 and abs(speeds.mean() - 1) < 0.03
@@ -158,9 +153,7 @@ def test_warp_makes_time_both_slower_and_faster():
 @given(framings, st.floats(0, 0.9), st.booleans(), st.integers(0, 10**6), st.integers(1, 60), st.integers(1, 30))
 def test_nothing_is_cut_off_where_no_further_position_fits(framing, warp, shift, seed, rows, length):
     sample = make_sample(count_up(rows), framing, [0.0], [10.0])
-    crop = Augmentation(AugmentConfig(warp=warp, shift=shift), [sample]).crop(
-        sample, length, np.random.default_rng(seed)
-    )
+    crop = Augmentation(variations(warp=warp, shift=shift), [sample]).crop(sample, length, np.random.default_rng(seed))
     count = len(crop.features)
     assert 1 <= count <= length and crop.features.shape[1] == framing.window
     speed = 10 / (framing.stride * (crop.ends[0] - crop.starts[0]))
@@ -175,7 +168,7 @@ def test_nothing_is_cut_off_where_no_further_position_fits(framing, warp, shift,
 def test_an_action_at_the_end_of_a_short_recording_keeps_its_end():
     """As it does in a plain crop: the last window shows it, though its middle lies before."""
     sample = make_sample(count_up(40), Framing(10, 5), [10.0], [39.0])
-    for options in (AugmentConfig(gain=0.1), AugmentConfig(warp=0.001)):
+    for options in (variations(noise=1e-6), variations(warp=0.001)):
         crop = Augmentation(options, [sample]).crop(sample, 100, np.random.default_rng(0))
         batch = collate([crop], ["walk"], BDRConfig(enabled=False))
         assert batch.ends[0].tolist() == pytest.approx(crop.ends.tolist())
@@ -226,7 +219,7 @@ def random_sample(channels: int = 6, rows: int = 80, framing: Framing | None = F
 
 def varied(sample: Sample, seed: int = 0, **options: Any) -> np.ndarray:
     """The whole signal, varied."""
-    return Augmentation(AugmentConfig(**options), [sample]).vary(sample.signal, np.random.default_rng(seed))
+    return Augmentation(variations(**options), [sample]).vary(sample.signal, np.random.default_rng(seed))
 
 
 @given(st.integers(0, 10**6), st.floats(1, 180))
@@ -240,13 +233,6 @@ def test_a_turned_sensor_keeps_lengths_and_all_triples_turn_together(seed: int, 
     matrix, *_ = np.linalg.lstsq(triples.reshape(-1, 3), turned.reshape(-1, 3), rcond=None)
     np.testing.assert_allclose(triples @ matrix, turned, atol=1e-3)  # one rotation for all rows
     assert not np.allclose(turned, triples) or np.trace(matrix) > 2.999
-
-
-def test_gain_is_one_factor_per_channel():
-    sample = random_sample()
-    factors = varied(sample, gain=0.3) / sample.signal
-    np.testing.assert_allclose(factors, np.broadcast_to(factors[0], factors.shape), rtol=1e-5)
-    assert (np.abs(factors[0] - 1) <= 0.3 + 1e-6).all() and len(set(factors[0].round(4))) == 6
 
 
 def test_noise_is_in_units_of_each_channel():
@@ -267,11 +253,11 @@ def test_flags_of_missing_values_stay_flags():
     values = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
     flags = (np.random.default_rng(1).random((60, 3)) < 0.3).astype(np.float32)
     sample = make_sample(np.concatenate([values, flags], axis=1), Framing(6, 6))
-    options, filled = AugmentConfig(rotate=40, gain=0.3, noise=0.2), DataConfig(missing="interpolate")
+    options, filled = variations(rotate=40, noise=0.2), FolderData(missing="interpolate")
     rows = Augmentation(options, [sample], filled).vary(sample.signal, np.random.default_rng(2))
     np.testing.assert_array_equal(rows[:, 3:], flags)
     assert (rows[:, :3] != values).all()
-    silent = Augmentation(AugmentConfig(drop=1), [sample], filled).vary(sample.signal, np.random.default_rng(3))
+    silent = Augmentation(variations(drop=1), [sample], filled).vary(sample.signal, np.random.default_rng(3))
     np.testing.assert_array_equal(silent, np.repeat([[0, 0, 0, 1, 1, 1]], 60, axis=0))  # silent is missing, and says so
     with pytest.raises(InputError, match="here are 2 channels"):
         Augmentation(options, [make_sample(np.zeros((9, 4)), Framing(3, 3))], filled)
@@ -279,19 +265,19 @@ def test_flags_of_missing_values_stay_flags():
 
 def test_flags_of_keypoints_belong_to_no_single_channel():
     signal = np.concatenate([np.ones((60, 9)), np.zeros((60, 3))], axis=1, dtype=np.float32)  # three points
-    poses = DataConfig.model_validate({"missing": "interpolate", "keypoints": "xyc", "raw": True, "source": "folder"})
+    poses = FolderData.model_validate({"missing": "interpolate", "keypoints": "xyc", "raw": True, "source": "folder"})
     sample = make_sample(signal, Framing(6, 6))
-    silent = Augmentation(AugmentConfig(drop=1), [sample], poses).vary(signal, np.random.default_rng(3))
+    silent = Augmentation(variations(drop=1), [sample], poses).vary(signal, np.random.default_rng(3))
     assert not silent.any()
     with pytest.raises(InputError, match=r"augment\.rotate: .*data\.keypoints"):
-        Augmentation(AugmentConfig(rotate=10), [sample], poses)
+        Augmentation(variations(rotate=10), [sample], poses)
 
 
 def test_a_row_is_the_same_in_all_windows_that_show_it():
     """Signals are varied, then cut: noise drawn window by window would contradict itself."""
     framing = Framing(6, 2)
     sample = random_sample(framing=framing)
-    options = AugmentConfig(noise=1, gain=0.2, rotate=30, warp=0.2, drop=0.2)
+    options = variations(noise=1, rotate=30, warp=0.2, drop=0.2)
     features = Augmentation(options, [sample]).crop(sample, 12, np.random.default_rng(3)).features
     np.testing.assert_array_equal(features[:-1, 2 * 6 :], features[1:, : 4 * 6])
     assert not np.allclose(features, sample.features[: len(features)])
@@ -300,7 +286,7 @@ def test_a_row_is_the_same_in_all_windows_that_show_it():
 def test_the_sample_stays_as_it_was():
     sample = random_sample()
     before = sample.signal.copy()
-    options = AugmentConfig(noise=1, gain=0.2, rotate=30, drop=0.5, shift=True)
+    options = variations(noise=1, rotate=30, drop=0.5, shift=True)
     crop = Augmentation(options, [sample]).crop(sample, 12, np.random.default_rng(3))
     crop.features[:] = 0
     np.testing.assert_array_equal(sample.signal, before)
@@ -310,7 +296,7 @@ def test_the_sample_stays_as_it_was():
 @settings(max_examples=20)
 def test_a_varied_batch_depends_on_seed_and_step_only(seed: int, step: int):
     split = Split((random_sample(), random_sample(rows=50), random_sample(rows=9)), ("walk",))
-    augmentation = Augmentation(AugmentConfig(shift=True, warp=0.2, rotate=20, noise=0.1), split.samples)
+    augmentation = Augmentation(variations(shift=True, warp=0.2, rotate=20, noise=0.1), split.samples)
 
     def batch(step: int) -> Any:
         return training_batch(split, seed, step, 3, 10, BDRConfig(), augmentation=augmentation)
@@ -351,71 +337,14 @@ def test_a_constant_channel_has_deviation_one():
 def test_variations_that_need_a_raw_signal():
     features = replace(random_sample(), framing=None)
     with pytest.raises(InputError, match=r"augment.rotate: needs a raw signal of three-axis.*6 channels of features"):
-        Augmentation(AugmentConfig(rotate=10), [features])
+        Augmentation(variations(rotate=10), [features])
     with pytest.raises(InputError, match=r"augment.shift: needs a raw signal"):
-        Augmentation(AugmentConfig(shift=True), [features])
+        Augmentation(variations(shift=True), [features])
     with pytest.raises(InputError, match=r"augment.rotate: .*, here are 4 channels$"):
-        Augmentation(AugmentConfig(rotate=10), [random_sample(channels=4)])
+        Augmentation(variations(rotate=10), [random_sample(channels=4)])
 
 
 def test_noise_and_warp_take_features_too():
     sample = make_sample(count_up(40, 2), None, [10.0], [20.0])
-    crop = Augmentation(AugmentConfig(noise=0.1, warp=0.1, gain=0.1, drop=0.1), [sample]).crop(
-        sample, 16, np.random.default_rng(0)
-    )
+    crop = Augmentation(variations(noise=0.1, warp=0.1, drop=0.1), [sample]).crop(sample, 16, np.random.default_rng(0))
     assert crop.features.shape == (16, 2)
-
-
-# Splices
-
-
-def piece(length: int, *instances: tuple[float, float, str], value: float = 0.0) -> Crop:
-    starts, ends, labels = zip(*instances, strict=True) if instances else ((), (), ())
-    features = np.full((length, 2), value, np.float32)
-    return Crop(features, np.array(starts, float), np.array(ends, float), np.array(labels, np.str_), -np.inf, np.inf)
-
-
-def told(crop: Crop) -> list[tuple[float, float, str]]:
-    return sorted(zip(crop.starts.tolist(), crop.ends.tolist(), crop.labels.tolist(), strict=True))
-
-
-def test_what_happens_at_a_cut_ends_and_begins_there():
-    first = piece(10, (2, 5, "walk"), (7, 14, "sit"), value=1.0)
-    second = piece(6, (-3, 2, "lie"), (3, 5, "walk"), value=2.0)
-    joined = spliced(first, second)
-    assert joined.features[:, 0].tolist() == [1.0] * 10 + [2.0] * 6
-    assert told(joined) == [(2, 5, "walk"), (7, 9.5, "sit"), (9.5, 12, "lie"), (13, 15, "walk")]
-
-
-def test_the_same_on_both_sides_of_a_cut_goes_on():
-    joined = spliced(piece(10, (7, 14, "sit")), piece(6, (-3, 2, "sit")))
-    assert told(joined) == [(7, 12, "sit")]
-
-
-def test_of_an_instance_that_a_cut_leaves_nearly_nothing_of_nothing_is_left():
-    joined = spliced(piece(10, (9, 14, "sit"), (20, 30, "walk")), piece(6, (-9, -2, "lie"), (-4, 0.2, "walk")))
-    assert told(joined) == []
-
-
-def test_a_cut_leaves_short_instances_beside_it_alone():
-    joined = spliced(piece(10, (3, 3.4, "walk")), piece(6, (2, 2.5, "walk")))
-    assert told(joined) == [(3, 3.4, "walk"), (12, 12.5, "walk")]
-
-
-def test_a_spliced_crop_is_as_long_and_its_edges_are_those_of_its_pieces():
-    first, second = piece(10), piece(6)
-    first.low, second.high = 0.0, 5.0
-    joined = spliced(first, second)
-    assert (len(joined.features), joined.low, joined.high) == (16, 0.0, 15.0)
-
-
-def test_training_splices_as_often_as_it_is_told():
-    signals = [np.full((60, 1), value) for value in (1.0, 2.0)]
-    split = Split(tuple(make_sample(signal, Framing(1, 1)) for signal in signals), ("walk",))
-    mixed = {}
-    for share in (0.0, 1.0):
-        augmentation = Augmentation(AugmentConfig(splice=share, shift=True), split.samples)
-        batches = [training_batch(split, 0, step, 2, 20, BDRConfig(), augmentation=augmentation) for step in range(8)]
-        assert all(batch.mask.all() and batch.features.shape == (2, 20, 1) for batch in batches)
-        mixed[share] = sum(int((row != row[0]).any()) for batch in batches for row in batch.features)
-    assert mixed[0.0] == 0 and mixed[1.0] > 3

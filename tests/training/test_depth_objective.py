@@ -1,9 +1,11 @@
 """Both paths learn, and tau learns where depth pays."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
-from temporalzoom.config import Config, TZNConfig
+from temporalzoom.config import Config, ZoomSection
 from temporalzoom.models import Depth, Outputs
 from temporalzoom.runs.network import model_from_config
 from temporalzoom.training.batches import training_batch
@@ -40,7 +42,7 @@ def test_the_predictor_that_knows_the_mean_gain_loses_least():
     for _ in range(300):
         logits = known.repeat_interleave(500)[None]
         depth = Depth(logits, logits, logits, logits, everywhere, everywhere, everywhere)
-        loss = value_loss(depth, gain, everywhere, TZNConfig(share=0.1))
+        loss = value_loss(depth, gain, everywhere, ZoomSection(share=0.1))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -76,30 +78,19 @@ def test_nothing_tried_is_nothing_learned():
     nobody = torch.zeros(1, 8, dtype=torch.bool)
     logits = torch.zeros(1, 8, requires_grad=True)
     depth = Depth(logits, torch.sigmoid(logits), torch.ones(1, 8), torch.zeros(1, 8), ~nobody, nobody, nobody)
-    loss = value_loss(depth, torch.zeros(1, 8), ~nobody, TZNConfig())
+    loss = value_loss(depth, torch.zeros(1, 8), ~nobody, ZoomSection())
     loss.backward()
     assert loss.item() == 0 and (logits.grad == 0).all()
 
 
-def test_positions_that_came_by_lot_stand_for_the_rest():
-    logits = torch.tensor([[3.0, 3.0, -3.0, -3.0, -3.0]])
-    active = torch.tensor([[True, True, False, False, False]])
-    tried = torch.tensor([[True, True, True, False, False]])  # the third by lot
-    everywhere = torch.ones(1, 5, dtype=torch.bool)
-    depth = Depth(logits, torch.sigmoid(logits), torch.ones(1, 5), torch.zeros(1, 5), everywhere, active, tried)
-    gain = torch.tensor([[0.0, 0.0, 5.0, 0.0, 0.0]])
-    once = value_loss(depth, gain, everywhere, TZNConfig(explore=1.0, share=0.15))
-    often = value_loss(depth, gain, everywhere, TZNConfig(explore=0.1, share=0.15))
-    assert often > once  # the surprise at the third weighs ten times as much
-
-
 def tzn_config(tiny_config, *settings: str) -> Config:
-    return tiny_config("model.name=tzn", "tzn.deep_layers=2", "tzn.warmup=0", "model.dropout=0", *settings)
+    return tiny_config("model.name=tzn", "model.deep_layers=2", "model.pruning=true", *settings)
 
 
 @pytest.mark.parametrize("supervision", ["value", "penalty"])
 def test_every_term_is_there_and_finite(tiny_config, tiny_split, supervision):
-    config = tzn_config(tiny_config, f"tzn.supervision={supervision}")
+    threshold = ("model.paper.tau_min=0.5",) if supervision == "penalty" else ()
+    config = tzn_config(tiny_config, f"model.paper.supervision={supervision}", "model.pruning=true", *threshold)
     torch.manual_seed(0)
     model = model_from_config(config, tiny_split.input_width, 2, tiny_split.samples[0].grid)
     batch = training_batch(tiny_split, 0, 0, 2, 80, config.bdr)
@@ -108,12 +99,12 @@ def test_every_term_is_there_and_finite(tiny_config, tiny_split, supervision):
     assert expected <= set(terms)
     assert all(value.isfinite() for value in terms.values())
     sum(terms.values()).backward()
-    silent = [name for name, parameter in model.named_parameters() if parameter.grad is None]
-    assert not silent
+    without_gradient = [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert not without_gradient
 
 
 def test_the_penalty_warms_up(tiny_config, tiny_split):
-    config = tzn_config(tiny_config, "tzn.supervision=penalty")
+    config = tzn_config(tiny_config, "model.paper.supervision=penalty", "model.paper.tau_min=0.5")
     torch.manual_seed(0)
     model = model_from_config(config, tiny_split.input_width, 2, tiny_split.samples[0].grid)
     batch = training_batch(tiny_split, 0, 0, 2, 80, config.bdr)
@@ -124,13 +115,14 @@ def test_the_penalty_warms_up(tiny_config, tiny_split):
 
 
 def test_losses_by_position_add_up_to_the_loss(tiny_config, tiny_split):
-    config = tiny_config("bdr.enabled=false", "training.box_variance_weight=0")
+    config = tiny_config("bdr.enabled=false")
     torch.manual_seed(0)
     model = model_from_config(config, tiny_split.input_width, 2, tiny_split.samples[0].grid)
     batch = training_batch(tiny_split, 0, 0, 2, 80, config.bdr)
     outputs = model(batch.features, batch.mask)
     matches = assign(outputs, batch, config.training)
     terms = detection_terms(outputs, matches, batch, config.training)
+    terms.pop("box_variance")  # how sure a path is does not make depth pay
     total = position_loss(outputs, matches, batch, config).sum() / (matches >= 0).sum()
     assert total.item() == pytest.approx(sum(terms.values()).item(), rel=1e-5)
 
@@ -139,7 +131,7 @@ def test_losses_by_position_add_up_to_the_loss(tiny_config, tiny_split):
     "off", [[], ["depth"], ["uncertainty"], ["pruning"], ["depth", "uncertainty"], ["depth", "pruning"]]
 )
 def test_components_are_settings(tiny_config, tiny_split, off):
-    config = tzn_config(tiny_config, *(f"tzn.{part}=false" for part in off))
+    config = tzn_config(tiny_config, "model.pruning=true", *(f"model.{part}=false" for part in off))
     torch.manual_seed(0)
     model = model_from_config(config, tiny_split.input_width, 2, tiny_split.samples[0].grid)
     batch = training_batch(tiny_split, 0, 0, 2, 80, config.bdr)
@@ -147,3 +139,37 @@ def test_components_are_settings(tiny_config, tiny_split, off):
     assert ("depth" in terms) == ("depth" not in off)
     assert ("prune" in terms) == ("pruning" not in off)
     assert ("uncertainty" in terms) == ("uncertainty" not in off)
+
+
+@pytest.mark.parametrize("levels", [1, 3])
+def test_without_distances_uncertainty_learns_from_boxes(tiny_config, tiny_split, levels):
+    config = tzn_config(tiny_config, "bdr.enabled=false", f"model.levels={levels}")
+    torch.manual_seed(0)
+    model = model_from_config(config, tiny_split.input_width, 2, tiny_split.samples[0].grid)
+    batch = training_batch(tiny_split, 0, 0, 2, 80, config.bdr)
+    outputs = model(batch.features, batch.mask)
+    term = objective(outputs, batch, config)["uncertainty"]
+    matches, expected = assign(outputs, batch, config.training), []
+    for sequence, row in (matches >= 0).nonzero().tolist():
+        position = row if outputs.points is None else int(outputs.points.positions[row])
+        start, end = (times[sequence][matches[sequence, row]] for times in (batch.starts, batch.ends))
+        log_variance = outputs.depth.log_variance[sequence, position]
+        for found, true in zip(outputs.offsets[sequence, row], (position - start, end - position), strict=True):
+            expected.append(0.5 * ((found - true) ** 2 * torch.exp(-log_variance) + log_variance).item())
+    assert term.item() == pytest.approx(config.model.paper.uncertainty_weight * sum(expected) / len(expected), rel=1e-4)
+    term.backward()
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.uncertainty.parameters())
+    assert all(p.grad is None or (p.grad == 0).all() for p in model.heads.box.parameters())  # errors are detached
+
+
+def test_without_instances_there_is_no_box_to_be_uncertain_of(tiny_config, tiny_split):
+    config = tzn_config(tiny_config, "bdr.enabled=false")
+    model = model_from_config(config, tiny_split.input_width, 2, tiny_split.samples[0].grid)
+    batch = training_batch(tiny_split, 0, 0, 2, 80, config.bdr)
+    empty = replace(
+        batch,
+        starts=[x[:0] for x in batch.starts],
+        ends=[x[:0] for x in batch.ends],
+        labels=[x[:0] for x in batch.labels],
+    )
+    assert objective(model(batch.features, batch.mask), empty, config)["uncertainty"] == 0

@@ -1,9 +1,7 @@
 """A backbone that is trained with its detector: from the pieces of a video to segments."""
 
 import json
-import re
 import runpy
-import shlex
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,12 +14,13 @@ from hypothesis import strategies as st
 from rich.console import Console
 from torch import nn
 
-from temporalzoom.config import Config, load_config
-from temporalzoom.config.sections import FrameAugmentConfig
+from pretend_device import pretend_device
+from temporalzoom.config import Config, FrameAugmentConfig, load_config
 from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.sources import load_data, takes_videos
 from temporalzoom.errors import InputError
 from temporalzoom.inference.localizer import Localizer
+from temporalzoom.models.runtime import gradient_scaler
 from temporalzoom.models.video import VideoDetector
 from temporalzoom.runs.checkpoint import find_checkpoint, load_weights
 from temporalzoom.runs.network import backbone_from_config, video_model_from_config
@@ -34,6 +33,7 @@ from temporalzoom.training.frame_augmentation import decoded_side, draw_variatio
 from temporalzoom.training.loop import _optimizer, _step
 from temporalzoom.training.objective import objective
 from temporalzoom.training.video_batches import clip_of, video_batch
+from temporalzoom.workflows.evaluate import localize_split
 from temporalzoom.workflows.localize import localize_files
 
 pytest.importorskip("av")
@@ -43,7 +43,9 @@ CLIPS, torchvision = SimpleNamespace(**SIGNALS), SIGNALS["torchvision"]
 QUIET = Console(quiet=True)
 TINY = """
 data.stride=4 data.window=4 backbone.name=efficientnet_lite0 backbone.size=32
-model.name=uniform-1 model.width=16 model.heads=2 model.window=4 model.dropout=0.1
+model.name=uniform-1 model.width=16 model.heads=2 model.window=4 model.dropout=0.1 model.head=mlp model.levels=1
+model.drop_path=0 model.layer_scale=null training.positives=null training.box_loss=l1+giou inference.certainty=0
+bdr.weight=1 bdr.radius=16
 training.steps=3 training.batch_size=2 training.length=4 training.warmup_steps=1 training.learning_rate=0.003
 """.split()
 SWIN = ["backbone.name=swin3d_t", "backbone.weights=random", "training.batch_size=1", "training.length=2"]
@@ -164,7 +166,7 @@ def test_videos_of_recordings(home):
     assert [sample.name for sample in loaded.train.samples] == ["one", "two"]
     sample = loaded.train.samples[0]
     assert len(sample) == 10 and (sample.grid.stride, sample.grid.window, sample.grid.fps) == (4, 4, 20)  # not 25
-    assert takes_videos(data) and not takes_videos(settings(home, f"data.features={home}").data)
+    assert takes_videos(data) and not takes_videos(load_config(home / "config.yaml", [f"data.features={home}"]).data)
     assert load_data(settings(home, "data.fps=10").data).train.samples[0].video.frames == 20
     with pytest.raises(InputError, match=r"one\.mp4: is a video .*needs features"):
         _ = sample.features
@@ -188,7 +190,6 @@ def test_mistakes_have_names(home, tmp_path):
     assert said("data.videos=nowhere") == f"data.videos: {Path('nowhere').absolute()}: no such file or folder"
     assert "one.mp4 has 40 frames at 20 per second, one window 41" in said("data.window=41")
     assert said("data.stride=2.5") == "data.stride: must be a whole number of frames, got 2.5"
-    assert said("data.source=zoombench").startswith("data.videos: data.source is zoombench")
     assert said("backbone.name=swine").startswith("backbone.name: unknown backbone 'swine'; valid: motion")
     assert said("backbone.name=motion", "backbone.size=null").startswith("backbone.name: motion cannot be trained")
     assert "unknown option 'weights'" in said("backbone.weights=random")
@@ -196,7 +197,7 @@ def test_mistakes_have_names(home, tmp_path):
     for value in ("some", "-1", "true", "1.5"):
         assert "backbone.trainable: must be all, none, or a whole number" in said(f"backbone.trainable={value}")
     assert said("model.standardize=true").startswith("model.standardize: needs features")
-    assert said("augment.warp=0.1").startswith("augment: is for features")
+    assert "augment.warp: has no effect here: it is for features and signals" in said("augment.warp=0.1")
     assert said("data.raw=true").startswith("data.raw: is for features")
     assert not (tmp_path / "run").exists()
 
@@ -267,6 +268,29 @@ def test_training_sees_the_features_that_inference_computes(home):
     np.testing.assert_allclose(found.numpy(), expected[3:7], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("options", [[], ["backbone.checkpointing=true"], pytest.param(SWIN, marks=pytest.mark.slow)])
+def test_frames_and_trunk_on_a_device(home, torchvision, options):
+    """Wherever they are, the same loss and the same gradients; and the backbone takes frames as before."""
+    config = settings(home, *options, "model.dropout=0")
+    split = training_split(config)
+    expected, wanted = gradients(network(config, split), config, split)
+    clips = np.random.default_rng(0).integers(0, 255, (1, 4, 32, 32, 3), np.uint8)
+    with pretend_device() as device:
+        model, batch = network(config, split).to(device), batch_of(config, split).to(device)
+        torch.manual_seed(1)
+        terms = objective(model(batch.features, batch.mask), batch, config, 0.0, None)
+        loss = torch.stack(list(terms.values())).sum()
+        loss.backward()
+        built = backbone_from_config(config)
+        here = built(clips)
+        built.module.to(device)
+        np.testing.assert_array_equal(built(clips), here)
+    assert float(loss.detach().cpu()) == expected
+    found = {name: p.grad.cpu() for name, p in model.named_parameters() if p.grad is not None}
+    assert found.keys() == wanted.keys()
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+
+
 def test_padding_changes_nothing(home):
     config = settings(home)
     split = training_split(config)
@@ -303,7 +327,7 @@ def test_the_backbone_learns_more_slowly(home):
     split = training_split(config)
     model = network(config, split)
     optimizer = _optimizer(model, config)
-    _step(model, optimizer, split, config, 0, None)
+    _step(model, optimizer, gradient_scaler("float32"), split, config, 0, None)
     rates = {parameter: group["lr"] for group in optimizer.param_groups for parameter in group["params"]}
     trunk = {parameter for parameter in model.trunk.parameters() if parameter.requires_grad}
     assert set(rates) == trunk | set(model.detector.parameters())
@@ -340,7 +364,7 @@ def test_a_repeated_batch_is_learned(home):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("temporalzoom.training.loop._batch", lambda *_: batch)
         for step in range(8):
-            losses.append(_step(model, optimizer, split, config, step, None)[0]["loss"])
+            losses.append(_step(model, optimizer, gradient_scaler("float32"), split, config, step, None)[0]["loss"])
     assert losses[-1] < 0.8 * losses[0]
 
 
@@ -361,7 +385,7 @@ def test_resumed_is_the_same(home, run, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
 
         def fails(*arguments):
-            if arguments[4] == 2:
+            if arguments[5] == 2:
                 raise KeyboardInterrupt
             return _step(*arguments)
 
@@ -379,7 +403,7 @@ def test_a_run_localizes_in_videos_with_its_own_backbone(home, run, tzoom):
     video = home / "videos" / "three.mp4"
     found = localize_files([video], run, threshold=0.0, console=QUIET).segments["three"]
     localizer = Localizer.load(run)
-    assert localizer.backbone is not None and localizer.origin is None
+    assert localizer.backbone is not None and localizer.description.origin is None
     config = settings(home, "backbone.trainable=2")
     split = load_data(config.data).test
     assert split is not None
@@ -391,7 +415,7 @@ def test_a_run_localizes_in_videos_with_its_own_backbone(home, run, tzoom):
     np.testing.assert_allclose(video_features(video, localizer.backbone, 4, 4)[0], features, rtol=1e-4, atol=1e-4)
     expected = localizer(features, duration=2.0, threshold=0.0)
     np.testing.assert_allclose(np.sort(found.scores), np.sort(expected.scores), atol=1e-4)
-    evaluated = localizer.localize_samples(split.samples)["three"]
+    evaluated = localize_split(localizer, split)["three"]
     np.testing.assert_allclose(np.sort(evaluated.scores), np.sort(found.scores), atol=1e-6)
 
     code, out, error = tzoom("eval", "--model", run, "--json", "--out", home / "found.json")
@@ -401,29 +425,8 @@ def test_a_run_localizes_in_videos_with_its_own_backbone(home, run, tzoom):
     np.save(home / "some.npy", features)
     with pytest.raises(InputError, match="trained together with its backbone, so it takes videos only"):
         localize_files([home / "some.npy"], run, console=QUIET)
-    with pytest.raises(InputError, match=r"--backbone motion: .* its own, efficientnet_lite0"):
+    with pytest.raises(InputError, match=r"backbone motion: .* its own, efficientnet_lite0"):
         localize_files([video], run, backbone="motion", console=QUIET)
-
-
-@pytest.mark.slow
-def test_the_commands_of_the_page_run(tzoom, tmp_path, monkeypatch):
-    section = (REPOSITORY / "docs" / "video.md").read_text().split("## End to end")[1].split("\n## ")[0]
-    [block] = re.findall(r"```bash\n(.*?)```", section, re.S)
-    commands = [shlex.split(line)[1:] for line in block.splitlines()]
-    assert [command[0] for command in commands] == ["data", "train", "eval", "localize"]
-    smaller = {"64": "2", "20": "6", "videos/clip_0063.mp4": "videos/clip_0001.mp4"}
-    (tmp_path / "configs").symlink_to(REPOSITORY / "configs")
-    monkeypatch.chdir(tmp_path)
-    for command in commands:
-        faster = ["training.steps=1", "training.length=8"] if command[0] == "train" else []
-        code, _, error = tzoom(*[smaller.get(word, word) for word in command], *faster)
-        assert code == 0, (command, error)
-    [example] = re.findall(r"```yaml\n(.*?)```", section, re.S)
-    (tmp_path / "tennis.yaml").write_text(example)
-    config = load_config(tmp_path / "tennis.yaml")
-    assert takes_videos(config.data) and config.data.videos == tmp_path / "videos"
-    rows = (config.training.length - 1) * config.data.stride + config.data.window
-    assert f"{config.training.length} windows, {rows:g} frames" in example
 
 
 @pytest.mark.slow
@@ -439,6 +442,6 @@ def test_swin_is_trained_from_its_last_blocks(home, torchvision, tmp_path):
     assert moved and all(name.startswith(("network.features.6.1.", "network.norm.")) for name in moved)
     video = home / "videos" / "three.mp4"
     found = localize_files([video], checkpoint, threshold=0.0, console=QUIET).segments["three"]
-    again = localizer.localize_samples(load_data(config.data).test.samples)["three"]
+    again = localize_split(localizer, load_data(config.data).test)["three"]
     np.testing.assert_allclose(np.sort(found.scores), np.sort(again.scores), atol=1e-6)
     assert len(localizer.backbone.module.blocks()) == 12

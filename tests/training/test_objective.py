@@ -8,14 +8,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from temporalzoom.bdr import distance_targets
-from temporalzoom.config import BDRConfig, Config, TrainingConfig
+from temporalzoom.config import BDRConfig, Config, TrainingConfig, UniformSection
 from temporalzoom.models import Outputs, Points, build_model
-from temporalzoom.runs.network import RunningPositives, distance_scales, model_from_config
+from temporalzoom.runs.network import distance_scales, model_from_config
 from temporalzoom.timegrid import TimeGrid
 from temporalzoom.training.batches import Batch, training_batch
-from temporalzoom.training.objective import assign, detection_terms, objective
+from temporalzoom.training.objective import VARIANCE_WEIGHT, RunningPositives, assign, detection_terms, objective
 
+# A single level, and the losses that a slow reference is written for below.
+PLAIN = {"box_loss": "l1+giou", "positives": None}
 TERMS = ("class", "l1", "giou", "box_variance", "distance", "distance_variance")
+
+
+def plain(**options) -> TrainingConfig:
+    return TrainingConfig(**{**PLAIN, **options})
+
+
+def settings_of(**sections) -> Config:
+    return Config(**{"model": UniformSection(levels=1), "training": plain(), **sections})
 
 
 def make_batch(rows, lengths, width=5, seed=0):
@@ -61,18 +71,18 @@ def two_sequences():
 
 @pytest.mark.parametrize("assignment", ["center", "hungarian", "both"])
 def test_perfect_outputs_cost_nothing(assignment):
-    batch, training = two_sequences(), TrainingConfig(assignment=assignment)
+    batch, training = two_sequences(), plain(assignment=assignment)
     # An assignment that looks at predictions may choose other positions for perfect ones: ask until it is settled.
     outputs = random_outputs(batch)
     for _ in range(3):
         outputs = perfect_outputs(batch, assign(outputs, batch, training))
-    terms = objective(outputs, batch, Config(training=training))
+    terms = objective(outputs, batch, settings_of(training=training))
     for name in ("class", "l1", "giou", "distance"):
         assert float(terms[name]) == pytest.approx(0.0, abs=1e-5), name
 
 
 def slow_detection_terms(outputs, batch, training):
-    """Position by position. Returns class, l1, giou, box_variance before their weights."""
+    """Position by position: class, l1, giou, box_variance."""
     sums, positives = [0.0] * 4, 0
     matches = assign(outputs, batch, training)
     for b in range(len(batch.mask)):
@@ -95,7 +105,7 @@ def slow_detection_terms(outputs, batch, training):
             hull, union = max(t + right, end) - min(t - left, start), left + right + end - start - overlap
             sums[2] += 1 - (overlap / union - (hull - union) / hull)
             for error, log_variance in zip(errors, outputs.offset_log_variance[b, t].tolist(), strict=True):
-                sums[3] += 0.5 * 0.5 * (error**2 * math.exp(-log_variance) + log_variance)
+                sums[3] += VARIANCE_WEIGHT * 0.5 * 0.5 * (error**2 * math.exp(-log_variance) + log_variance)
     return [value / max(positives, 1) for value in sums]
 
 
@@ -108,33 +118,21 @@ def test_detection_terms_equal_the_slow_reference(seed, assignment):
         starts = 20 * torch.rand(int(torch.randint(4, (), generator=generator)), generator=generator)
         rows.append([(float(s), float(s) + 0.3 + i * 4.0, i) for i, s in enumerate(starts)])
     batch = make_batch(rows, [30, 22, 9], seed=seed)
-    training = TrainingConfig(assignment=assignment, box_variance_weight=1.0)
+    training = plain(assignment=assignment)
     outputs = random_outputs(batch, seed=seed)
     terms = detection_terms(outputs, assign(outputs, batch, training), batch, training)
     expected = slow_detection_terms(outputs, batch, training)
     assert [float(terms[name]) for name in TERMS[:4]] == pytest.approx(expected, rel=1e-3, abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("section", "key", "term"),
-    [
-        ("training", "l1_weight", "l1"),
-        ("training", "giou_weight", "giou"),
-        ("training", "box_variance_weight", "box_variance"),
-        ("bdr", "weight", "distance"),
-        ("bdr", "variance_weight", "distance_variance"),
-    ],
-)
-def test_each_weight_scales_its_own_term(section, key, term):
+def test_the_weight_of_bdr_scales_its_own_term():
     batch = two_sequences()
     outputs = random_outputs(batch)
-    sections = {"training": TrainingConfig(), "bdr": BDRConfig()}
-    before = objective(outputs, batch, Config(**sections))
-    sections[section] = sections[section].model_copy(update={key: 3 * getattr(sections[section], key)})
-    after = objective(outputs, batch, Config(**sections))
+    before = objective(outputs, batch, settings_of())
+    after = objective(outputs, batch, settings_of(bdr=BDRConfig(weight=3 * BDRConfig().weight)))
     assert tuple(before) == tuple(after) == TERMS
     for name in TERMS:
-        assert float(after[name]) == pytest.approx((3 if name == term else 1) * float(before[name]), rel=1e-5), name
+        assert float(after[name]) == pytest.approx((3 if name == "distance" else 1) * float(before[name]), rel=1e-5)
 
 
 def test_without_bdr_there_are_no_distance_terms():
@@ -142,20 +140,20 @@ def test_without_bdr_there_are_no_distance_terms():
     batch.distances = batch.distance_weights = None
     outputs = random_outputs(batch)
     outputs.distances = outputs.distance_log_variance = None
-    assert tuple(objective(outputs, batch, Config(bdr=BDRConfig(enabled=False)))) == TERMS[:4]
+    assert tuple(objective(outputs, batch, settings_of(bdr=BDRConfig(enabled=False)))) == TERMS[:4]
 
 
 @pytest.mark.parametrize("assignment", ["center", "hungarian", "both"])
 def test_padding_is_not_heard(assignment):
-    batch, training = two_sequences(), TrainingConfig(assignment=assignment)
+    batch, training = two_sequences(), plain(assignment=assignment)
     outputs = random_outputs(batch).map(lambda x: x.requires_grad_())
-    terms = objective(outputs, batch, Config(training=training))
+    terms = objective(outputs, batch, settings_of(training=training))
     sum(terms.values()).backward()
     assert all(x.grad[~batch.mask].abs().max() == 0 for x in vars(outputs).values() if x is not None)
     other = random_outputs(batch, seed=1)
     valid, tensors = batch.mask.unsqueeze(-1), {n: x for n, x in vars(outputs).items() if x is not None}
     mixed = {n: torch.where(valid, x.detach(), getattr(other, n)) for n, x in tensors.items()}
-    again = objective(Outputs(**mixed), batch, Config(training=training))
+    again = objective(Outputs(**mixed), batch, settings_of(training=training))
     for name in TERMS:
         assert float(again[name]) == pytest.approx(terms[name].item(), rel=1e-6), name
 
@@ -164,7 +162,7 @@ def test_padding_is_not_heard(assignment):
 def test_sequences_without_instances_are_fine(assignment):
     batch = make_batch([[], []], [20, 3])
     outputs = random_outputs(batch).map(lambda x: x.requires_grad_())
-    terms = objective(outputs, batch, Config(training=TrainingConfig(assignment=assignment)))
+    terms = objective(outputs, batch, settings_of(training=plain(assignment=assignment)))
     assert all(term.isfinite() for term in terms.values())
     assert [terms[name].item() for name in ("l1", "giou", "box_variance")] == [0, 0, 0]
     sum(terms.values()).backward()
@@ -173,8 +171,8 @@ def test_sequences_without_instances_are_fine(assignment):
 
 def test_both_assignments_together_hold_the_positives_of_each():
     batch, outputs = two_sequences(), random_outputs(two_sequences())
-    found = {name: assign(outputs, batch, TrainingConfig(assignment=name)) >= 0 for name in ("center", "hungarian")}
-    both = assign(outputs, batch, TrainingConfig(assignment="both")) >= 0
+    found = {name: assign(outputs, batch, plain(assignment=name)) >= 0 for name in ("center", "hungarian")}
+    both = assign(outputs, batch, plain(assignment="both")) >= 0
     assert torch.equal(both, found["center"] | found["hungarian"])
 
 
@@ -185,7 +183,7 @@ def test_gradients_reach_every_parameter(window, channels):
     model = build_model("uniform-2", 5, 3, width=16, heads=2, window=window, distance_channels=channels)
     batch = two_sequences()
     batch.distances, batch.distance_weights = batch.distances[..., :channels], batch.distance_weights[..., :channels]
-    sum(objective(model(batch.features, batch.mask), batch, Config()).values()).backward()
+    sum(objective(model(batch.features, batch.mask), batch, settings_of()).values()).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None and parameter.grad.isfinite().all(), name
         assert parameter.grad.abs().max() > 0, name
@@ -193,7 +191,7 @@ def test_gradients_reach_every_parameter(window, channels):
 
 @pytest.mark.parametrize("assignment", ["center", "hungarian"])
 def test_a_tiny_model_learns_one_sequence_by_heart(tiny_config, tiny_split, assignment):
-    settings = ("model.dropout=0", "model.width=32", "model.name=uniform-2")
+    settings = ("model.width=32", "model.name=uniform-2")
     config = tiny_config(*settings, f"training.assignment={assignment}")
     torch.manual_seed(0)
     model = model_from_config(config, tiny_split.input_width, 2, tiny_split.samples[0].grid)
@@ -225,17 +223,17 @@ def as_points(outputs, batch):
 def test_points_at_every_position_are_positions():
     # no boundary on a position: a point on it is not inside, a position is
     batch = make_batch([[(2.3, 9.1, 0), (12.2, 30.5, 2)], [(4.2, 6.1, 1)]], [40, 25])
-    training = TrainingConfig()
+    training = plain()
     outputs = random_outputs(batch)
     assert torch.equal(assign(as_points(outputs, batch), batch, training), assign(outputs, batch, training))
     one, other = (
-        objective(o, batch, Config(bdr=BDRConfig(enabled=False))) for o in (outputs, as_points(outputs, batch))
+        objective(o, batch, settings_of(bdr=BDRConfig(enabled=False))) for o in (outputs, as_points(outputs, batch))
     )
     assert {name: float(v) for name, v in one.items()} == {name: float(v) for name, v in other.items()}
 
 
 def test_offsets_by_class_are_those_of_the_instance():
-    batch, training = two_sequences(), TrainingConfig(box_loss="diou")
+    batch, training = two_sequences(), plain(box_loss="diou")
     outputs = random_outputs(batch)
     matches = assign(outputs, batch, training)
     by_class = outputs.offsets[:, :, None].repeat(1, 1, 3, 1) + 50.0
@@ -249,22 +247,22 @@ def test_offsets_by_class_are_those_of_the_instance():
 def test_quality_weighs_the_classes_of_positives_by_their_overlap():
     batch = two_sequences()
     outputs = random_outputs(batch)
-    matches = assign(outputs, batch, TrainingConfig())
+    matches = assign(outputs, batch, plain())
     exact = perfect_outputs(batch, matches)
     exact.logits = outputs.logits
-    plain, weighted = TrainingConfig(), TrainingConfig(quality_power=0.5)
+    unweighted, weighted = plain(), plain(quality_power=0.5)
     assert float(detection_terms(exact, matches, batch, weighted)["class"]) == pytest.approx(
-        float(detection_terms(exact, matches, batch, plain)["class"])
+        float(detection_terms(exact, matches, batch, unweighted)["class"])
     )
     assert (
         detection_terms(outputs, matches, batch, weighted)["class"]
-        < (detection_terms(outputs, matches, batch, plain)["class"])
+        < (detection_terms(outputs, matches, batch, unweighted)["class"])
     )
 
 
 def test_losses_are_per_running_mean_of_positives():
     batch = two_sequences()
-    outputs, config = random_outputs(batch), Config()
+    outputs, config = random_outputs(batch), settings_of()
     count = int((assign(outputs, batch, config.training) >= 0).sum())
     running = RunningPositives(100.0)
     plain, divided = objective(outputs, batch, config), objective(outputs, batch, config, positives=running)
@@ -279,11 +277,9 @@ def test_every_scale_has_its_weight(model, kind, power, tiny_config, tiny_split)
     """Distances that are off by exactly one stride everywhere cost the sum of the weights."""
     words = [
         f"model.name={model}",
-        "pyramid.levels=3",
         "model.levels=3",
         "bdr.scales=all",
         f"bdr.scale_weight={kind}",
-        "bdr.alpha=0",
     ]
     config = tiny_config(*words)
     scales = distance_scales(config)

@@ -207,6 +207,11 @@ def test_budget_curve_points_in_order_of_cost():
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("executed FLOPs relative to uniform-6", "average mAP (%)")
 
 
+def test_budget_curve_has_honest_axes():
+    axes = plot_budget_curve({"a": [(0.3, 96.4), (0.7, 97.4)], "b": [(1.0, 96.6)]}).axes[0]
+    assert axes.get_ylim() == (90.0, 100.0) and axes.get_xlim()[0] == 0.0
+
+
 def test_budget_curve_names_stand_next_to_their_points_and_cover_nothing():
     figure = plot_budget_curve(CURVES)
     figure.draw_without_rendering()

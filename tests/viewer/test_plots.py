@@ -17,7 +17,7 @@ from temporalzoom.viewer.plots import (
     plot_timeline,
     plot_training,
 )
-from temporalzoom.viewer.style import INK, colours, text_colour
+from temporalzoom.viewer.style import INK, class_colours, colours, score_limits, text_colour
 from temporalzoom.viewer.timeline import assign_lanes
 
 TRUTH = Segments([10, 40, 70.0], [20, 60, 70.0], ["jump", "run", "jump"])
@@ -51,6 +51,39 @@ def test_timeline_colour_is_the_class_and_opacity_the_score():
     opacity = [bar.get_facecolor()[3] for bar in drawn]
     assert opacity[:4] == [1.0] * 4  # the truth, and the system's best
     assert opacity[3] > opacity[4] > opacity[5] > opacity[6] > 0.2
+
+
+def test_timeline_colour_is_the_same_whatever_was_found():
+    """By the class's place in the sorted list of all classes."""
+    classes = ["walk", "run", "jump"]
+    alone = bars(plot_timeline(Segments.empty(), {"ours": Segments([1], [2], ["run"])}, 100.0, classes=classes))
+    both = bars(plot_timeline(TRUTH, {"ours": FOUND}, 100.0, classes=classes))
+    assert (
+        to_rgb(alone[0].get_facecolor()) == to_rgb(both[1].get_facecolor()) == to_rgb(colours(sorted(classes))["run"])
+    )
+    figure = plot_timeline(TRUTH, {"ours": FOUND}, 100.0, classes=classes)
+    assert [text.get_text() for text in figure.legends[0].texts] == ["jump", "run"]  # only what is shown
+
+
+def test_class_colours_come_from_the_sorted_list():
+    assert class_colours("cab") == class_colours("abc") == colours("abc")
+    assert class_colours("ab", found="za")["a"] == class_colours("ab")["a"]
+    assert list(class_colours("ba", found=["z", "y"])) == ["a", "b", "y", "z"]
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=6))
+def test_an_axis_of_scores_does_not_magnify_one_point(values):
+    low, high = score_limits(values)
+    assert high - low >= 10 and low % 5 == high % 5 == 0
+    assert 0 <= low <= min(values) and max(values) <= high <= 100
+    assert low >= min(values) - 20 and high <= max(values) + 20
+
+
+def test_an_axis_of_scores_by_example():
+    assert score_limits([96.4, 97.4]) == (90.0, 100.0)
+    assert score_limits([41.1, 50.2]) == (40.0, 55.0)
+    assert score_limits([]) == (0.0, 100.0)
+    assert score_limits([-3.0, 2.0])[0] <= -3  # differences may be negative
 
 
 def test_timeline_truth_is_above_and_overlaps_do_not_touch():

@@ -1,43 +1,65 @@
 """The demo, made small: what it writes, and that its page shows what it promises."""
 
+import io
 import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
 from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from PIL import Image
 from rich.console import Console
+from typer.testing import CliRunner
 
+from temporalzoom.cli import app, runs
 from temporalzoom.config import load_config
-from temporalzoom.datasets.zoombench import make_zoombench
+from temporalzoom.datasets.zoombench import ZoomBench, make_zoombench
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.signals.decoding import probe
-from temporalzoom.workflows import demo, demo_report
-from temporalzoom.workflows import demo_video as video_demo
-from temporalzoom.workflows.evaluation import evaluate_split
+from temporalzoom.training import TrainingInterrupted
+from temporalzoom.viewer.demo_report import budget_points
+from temporalzoom.workflows import demo, demo_measures, demo_video
+from temporalzoom.workflows.evaluate import evaluate_split
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SMALLER = (
-    *demo.RECIPE,
     "model.width=16",
     "model.heads=2",
     "training.steps=6",
     "training.batch_size=2",
-    "data.zoombench.sequences=3",
-    "data.zoombench.test_sequences=2",
-    "data.zoombench.length=128",
+    "data.sequences=3",
+    "data.test_sequences=2",
+    "data.length=128",
 )
+SMALL_SYSTEMS = {name: (*settings, *SMALLER) for name, settings in demo.SYSTEMS.items()}
 
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo, "RECIPE", SMALLER)
-        patch.setattr(video_demo, "run_video_act", partial(video_demo.run_video_act, clips=3, steps=3))
-        patch.setattr(video_demo, "SIZE", 32)
-        demo.run_demo(folder, seed=1, console=Console(quiet=True))
+        patch.setattr(demo, "SYSTEMS", SMALL_SYSTEMS)
+        patch.setattr(demo, "run_video_act", partial(demo_video.run_video_act, clips=3, steps=3))
+        patch.setattr(demo_video, "SIZE", 32)
+        log = io.StringIO()
+        demo.run_demo(folder, seed=1, console=Console(file=log))
+        (folder / "log.txt").write_text(log.getvalue())
     return folder
+
+
+def test_every_act_announces_itself(out):
+    log = (out / "log.txt").read_text()
+    numbers = re.findall(r"^(\d+)/8 (\w+)", log, re.MULTILINE)
+    assert [int(number) for number, _ in numbers] == list(range(1, 9))
+    assert [word for _, word in numbers][:4] == ["training", "training", "training", "measuring"]
+    assert log.count("scoring") == 4 and "writing the report" in log
+    assert re.search(r"uniform-6: 6/6 steps, 100 %, took \d:\d\d, loss", log)
 
 
 def test_results_hold_every_system_and_threshold(out):
@@ -60,7 +82,7 @@ def test_the_last_act_leaves_files_that_the_report_links(out):
     stem = Path(act["clip"]).stem
     for name in (f"{stem}.json", f"{stem}.csv", f"{stem}.vtt", f"{stem}-preview.mp4"):
         assert (out / "video" / name).stat().st_size > 0 and f'href="video/{name}"' in page
-    assert f'src="video/{stem}-preview.mp4"' in page
+    assert 'src="data:video/mp4;base64,' in page and 'src="video' not in page  # a mailed page still plays
     assert probe(out / "video" / f"{stem}-preview.mp4").duration == pytest.approx(20.0, abs=0.1)
 
 
@@ -68,16 +90,21 @@ def test_the_report_is_one_file_that_shows_everything(out):
     page = (out / "report.html").read_text()
     assert "http://" not in page and "https://" not in page
     for words in (
-        "Scores",
+        "Accuracy",
         "truth above",
         "distance fields",
         "Precision over recall",
         "uniform-6+bdr",
         "Where depth is spent",
-        "What depth buys",
+        "Accuracy over cost",
         "<svg",
     ):
         assert words in page, words
+    numbers = {kind: re.findall(rf"<b>{kind} (\d+)\.</b> [^<]", page) for kind in ("Table", "Figure")}
+    for kind, shown in (("Table", page.count("<table>")), ("Figure", page.count('<figure class="plot">'))):
+        assert numbers[kind] == [str(i + 1) for i in range(shown)], kind
+    for term in ("BDR", "tIoU", "mAP"):  # explained where it first stands
+        assert page[page.index(term) - 1] == "("
 
 
 def test_the_budget_curve_runs_from_shallow_only_to_everywhere(out):
@@ -98,8 +125,7 @@ def test_the_budget_curve_runs_from_shallow_only_to_everywhere(out):
 
 
 def test_a_budget_of_nothing_runs_no_deep_layer_and_the_model_stays_as_it_was(out, monkeypatch):
-    config = demo.demo_config("tzn", seed=1).data.zoombench.model_copy(update={"test_sequences": 2, "length": 128})
-    test = make_zoombench(config, 1, "test")
+    test = make_zoombench(ZoomBench(test_sequences=2, length=128), 1, "test")
     systems = {}
     for name in ("uniform-6", "tzn"):
         localizer = Localizer.load(out / name)
@@ -110,30 +136,32 @@ def test_a_budget_of_nothing_runs_no_deep_layer_and_the_model_stays_as_it_was(ou
     for before in (None, 0.3):
         deep_passes.clear()
         model.budget = before
-        demo_report.budget_curve(systems["tzn"], systems["uniform-6"], test)
+        demo_measures.budget_curve(systems["tzn"], systems["uniform-6"], test, demo_measures.SILENT)
         assert model.budget == before
         assert 0.0 not in deep_passes and {0.05, 0.1, 0.2, 0.4, 1.0, before} <= set(deep_passes)
     hook.remove()
-    monkeypatch.setattr(demo_report, "evaluate_split", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(demo_measures, "evaluate_split", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        demo_report.budget_curve(systems["tzn"], systems["uniform-6"], test)
+        demo_measures.budget_curve(systems["tzn"], systems["uniform-6"], test, demo_measures.SILENT)
     assert model.budget == before
 
 
 @pytest.mark.parametrize(("score", "less"), [("average_mAP", 0), ("tightest_mAP", 40)])
 def test_the_figures_show_every_system_and_budget(score, less):
     def system(flops, score):
-        made = Mock(cost={"flops": flops})
-        made.summary.return_value = {"average_mAP": score, "mAP": {"0.9": score - 0.4}}
-        return made
+        return {"flops": flops, "average_mAP": score, "mAP": {"0.9": score - 0.4}}
 
-    systems = {"uniform-6": system(200, 0.5), "uniform-6+bdr": system(210, 0.6), "tzn": system(80, 0.7)}
-    curve = [
-        {"budget": 0.0, "average_mAP": 0.55, "tightest_mAP": 0.15, "flops_ratio": 0.3},
-        {"budget": 1.0, "average_mAP": 0.72, "tightest_mAP": 0.32, "flops_ratio": 1.2},
-        {"budget": None, "average_mAP": 0.7, "tightest_mAP": 0.3, "flops_ratio": 0.4},
-    ]
-    assert demo_report.budget_points(systems, curve, score) == {
+    results = {
+        "baseline": "uniform-6",
+        "adaptive": "tzn",
+        "systems": {"uniform-6": system(200, 0.5), "uniform-6+bdr": system(210, 0.6), "tzn": system(80, 0.7)},
+        "budget_curve": [
+            {"budget": 0.0, "average_mAP": 0.55, "tightest_mAP": 0.15, "flops_ratio": 0.3},
+            {"budget": 1.0, "average_mAP": 0.72, "tightest_mAP": 0.32, "flops_ratio": 1.2},
+            {"budget": None, "average_mAP": 0.7, "tightest_mAP": 0.3, "flops_ratio": 0.4},
+        ],
+    }
+    assert budget_points(results, score) == {
         "uniform-6": [(1.0, pytest.approx(50 - less))],
         "uniform-6+bdr": [(1.05, pytest.approx(60 - less))],
         "tzn, by budget": [(0.3, pytest.approx(55 - less)), (1.2, pytest.approx(72 - less))],
@@ -146,10 +174,90 @@ def test_predictions_are_in_the_form_of_the_field(out):
     assert set(found) == {"test_0000", "test_0001"}
 
 
-def test_the_same_seed_gives_the_same_predictions(out, tmp_path, monkeypatch):
-    monkeypatch.setattr(demo, "RECIPE", SMALLER)
-    demo.run_demo(tmp_path, seed=1, console=Console(quiet=True))
+def test_without_pyav_everything_but_the_video(out, tmp_path, monkeypatch):
+    """A plain installation; and the same seed gives the same predictions."""
+    monkeypatch.setattr(demo, "SYSTEMS", SMALL_SYSTEMS)
+    monkeypatch.setitem(sys.modules, "av", None)
+    log = io.StringIO()
+    results = demo.run_demo(tmp_path, seed=1, console=Console(file=log, width=200))
+    first, *rest = log.getvalue().splitlines()
+    assert "video" in first and 'pip install "temporalzoom[video]"' in first  # before minutes of training
+    assert not any("PyAV" in line for line in rest) and "1/7 training uniform-6" in rest
+    assert results["video"] is None and not (tmp_path / "video").exists()
+    page = (tmp_path / "report.html").read_text()
+    assert "<video" not in page and "pip install &quot;temporalzoom[video]&quot;" in page
     assert (tmp_path / "predictions.json").read_bytes() == (out / "predictions.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("act", "stop", "line"),
+    [
+        ("train", TrainingInterrupted(Path("saved") / "here", 3), f"stopped at step 3; saved {Path('saved') / 'here'}"),
+        ("measure_costs", KeyboardInterrupt(), ""),
+        ("write_demo_report", KeyboardInterrupt(), ""),
+    ],
+)
+def test_an_interrupt_leaves_no_report(act, stop, line, tmp_path, monkeypatch):
+    (tmp_path / "report.html").write_text("of an earlier run")
+    monkeypatch.setattr(demo, "SYSTEMS", SMALL_SYSTEMS)
+    monkeypatch.setattr(demo, "videos_can_be_read", lambda: False)
+    monkeypatch.setattr(demo, act, Mock(side_effect=stop))
+    with pytest.raises(KeyboardInterrupt) as caught:
+        demo.run_demo(tmp_path, seed=1, console=Console(quiet=True))
+    assert str(caught.value) == line
+    assert not (tmp_path / "report.html").exists() and not (tmp_path / "results.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("stop", "line"),
+    [(KeyboardInterrupt(), "stopped"), (KeyboardInterrupt("stopped at [b]3[/b]"), "stopped at [b]3[/b]")],
+)
+def test_the_command_prints_one_line_on_ctrl_c(stop, line, monkeypatch):
+    monkeypatch.setattr(demo, "run_demo", Mock(side_effect=stop))
+    monkeypatch.setattr(runs, "notes", Console(file=(log := io.StringIO())))
+    assert CliRunner().invoke(app, ["demo"]).exit_code == 130
+    assert log.getvalue() == f"{line}\n"
+
+
+def test_the_command_without_the_video_act(out, monkeypatch):
+    results = json.loads((out / "results.json").read_text()) | {"video": None}
+    monkeypatch.setattr(demo, "run_demo", lambda *_: results)
+    monkeypatch.setattr(runs, "screen", Console(file=(log := io.StringIO())))
+    assert CliRunner().invoke(app, ["demo", "--out", str(out)]).exit_code == 0
+    assert "video:" not in log.getvalue() and "report: " in log.getvalue()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wait_for", ["ZoomBench:", "/400 steps"])
+def test_ctrl_c_is_one_line_and_130(wait_for, tmp_path):
+    """The whole program, stopped after it printed these words: at the first training, and in the middle of it."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from temporalzoom.cli import main; main()", "demo", "--out", str(tmp_path)],
+        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "300"},
+    )  # fmt: skip
+    assert process.stderr is not None
+    for line in process.stderr:
+        if wait_for in line:
+            break
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    printed, rest = process.communicate(timeout=60)
+    *before, last = rest.splitlines()
+    assert process.returncode == 130 and printed == "", rest
+    assert last.startswith("stopped") and "Traceback" not in rest and len(before) <= 2, rest
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_the_pictures_of_the_readme_are_drawn_from_a_demo(out, tmp_path):
+    command = [sys.executable, str(REPOSITORY / "benchmarks" / "pictures.py"), str(out), "--out", str(tmp_path)]
+    options = ["--seconds", "0", "12", "--clip-seconds", "3", "4", "--threshold", "0"]
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "src")}
+    done = subprocess.run([*command, *options], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    with Image.open(tmp_path / "timeline.png") as picture:
+        assert picture.width == 1800 and len(picture.convert("RGB").getcolors(10**6) or []) > 10
+    with Image.open(tmp_path / "preview.webp") as picture:
+        assert picture.n_frames == 10 and picture.width >= 270
 
 
 def test_a_result_table_has_a_row_per_system(out):
@@ -159,7 +267,9 @@ def test_a_result_table_has_a_row_per_system(out):
     assert "uniform-6+bdr" in text and "@0.9" in text
 
 
-@pytest.mark.parametrize(("file", "system"), [("zoombench.yaml", "uniform-6+bdr"), ("zoombench_tzn.yaml", "tzn")])
-def test_the_config_files_are_the_recipes_of_the_demo(file, system):
-    shortened = load_config(REPOSITORY / "configs" / file, [demo.STEPS])
-    assert shortened == demo.demo_config(system)
+def test_the_demo_trains_the_packaged_recipe():
+    assert demo.demo_config("tzn") == load_config("zoombench", [demo.STEPS])
+    for name in ("uniform-6", "uniform-6+bdr"):
+        config = demo.demo_config(name)
+        assert config.model.name == "uniform-6" and config.bdr.enabled == name.endswith("+bdr")
+        assert (config.data, config.training) == (demo.demo_config("tzn").data, demo.demo_config("tzn").training)

@@ -1,9 +1,10 @@
 """The whole path: videos are extracted, a model is trained on that, and finds the actions in other videos."""
 
 import csv
+import doctest
+import io
 import json
 import runpy
-import shlex
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,8 @@ from rich.console import Console
 from temporalzoom.config import load_config
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.inference.localizer import Localizer
-from temporalzoom.signals.extraction import ExtractionSettings, extract_features
+from temporalzoom.signals.extraction import ExtractionSettings
+from temporalzoom.signals.extraction_processes import extract_features
 from temporalzoom.training import train
 from temporalzoom.workflows.localize import localize_files
 
@@ -25,7 +27,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 CLIPS = SimpleNamespace(**runpy.run_path(str(REPOSITORY / "tests" / "signals" / "conftest.py")))
 QUIET = Console(quiet=True)
 TINY = """
-model.name=uniform-1 model.width=16 model.heads=2 model.window=5 model.standardize=true model.dropout=0
+model.name=uniform-1 model.width=16 model.heads=2 model.window=5 model.head=mlp model.levels=1 model.drop_path=0
+model.layer_scale=null augment.drop=0 training.positives=null training.box_loss=l1+giou inference.certainty=0
 training.steps=80 training.batch_size=4 training.length=32 training.learning_rate=0.01 training.warmup_steps=5
 """.split()
 
@@ -74,7 +77,7 @@ def unknown(home) -> Path:
 
 def test_a_video_gives_what_its_features_give(home, tmp_path):
     """On its own clock of 25 fps, though training saw 20, and at the right times."""
-    assert Localizer.load(home / "run").origin == ExtractionSettings("motion", 4, 8)
+    assert Localizer.load(home / "run").description.origin == ExtractionSettings("motion", 4, 8)
     extract_features([home / "new.mp4"], tmp_path, console=QUIET)
     options = {"threshold": 0.0, "console": QUIET}
     [stored] = localize_files([tmp_path / "new.npy"], home / "run", **options).segments.values()
@@ -102,9 +105,48 @@ def test_features_that_were_resized(home, tmp_path, tzoom):
     found.append(
         localize_files([tmp_path / "two.npy"], tmp_path / "run", stride=4, window=8, **options).segments["two"]
     )
-    assert found[0] == found[1] == found[2] and 3 < found[0].ends.max() <= 6
+    localizer = Localizer.load(tmp_path / "run")
+    found.append(localizer(home / "videos" / "two.mp4", threshold=0.0))
+    found.append(localizer(str(home / "features" / "two.npy"), threshold=0.0))
+    found.append(localizer(np.load(tmp_path / "two.npy"), stride=4, window=8, threshold=0.0))
+    assert all(other == found[0] for other in found) and 3 < found[0].ends.max() <= 6
     code, _, err = tzoom("localize", tmp_path / "two.npy", "--model", tmp_path / "run")
-    assert code == 2 and "two.npy: the model resizes features" in err and "--stride" in err
+    assert code == 2 and "two.npy: the model resizes features" in err and "stride" in err
+
+
+def test_the_example_of_the_localizer_runs(home, tmp_path, monkeypatch, capsys):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "tennis").symlink_to(home / "run")
+    shutil.copy(home / "new.mp4", tmp_path / "match9.mp4")
+    extract_features([tmp_path / "match9.mp4"], tmp_path / "features", console=QUIET)
+    monkeypatch.chdir(tmp_path)
+    [example] = doctest.DocTestFinder(recurse=False).find(Localizer, "Localizer")
+    for line in example.examples:
+        exec(compile(line.source, "<Localizer>", "exec"), example.globs)
+    assert len(example.examples) > 4 and "flicker" in capsys.readouterr().out
+
+
+def test_many_videos_share_one_backbone(home, monkeypatch):
+    """Building one loads its weights."""
+    from temporalzoom.inference import localizer as module
+
+    built = []
+    original = module.backbone
+    monkeypatch.setattr(
+        module, "backbone", lambda name, *at, **options: built.append(name) or original(name, *at, **options)
+    )
+    localizer = Localizer.load(home / "run")
+    frames: list[int] = []
+    for name in ("one", "two"):
+        localizer(home / "videos" / f"{name}.mp4", progress=frames.append)
+    assert built == ["motion"] and sum(frames) == 2 * 120
+
+
+def test_names_are_no_markup(home, tmp_path):
+    shutil.copy(home / "features" / "one.npy", tmp_path / "[red]one.npy")
+    console = Console(file=io.StringIO(), width=300)
+    localize_files([tmp_path / "[red]one.npy"], home / "run", threshold=1.0, console=console)
+    assert "[red]one: no segment reaches the score 1" in console.file.getvalue()
 
 
 def test_unknown_origin_needs_a_name(tzoom, home, unknown, tmp_path):
@@ -125,8 +167,8 @@ def test_what_does_not_fit_is_one_line(tzoom, home, tmp_path):
     (tmp_path / "one.json").write_text(json.dumps(told | {"backbone": "swin3d_t"}))
     for arguments, words in (
         ((tmp_path / "one.npy",), "backbone swin3d_t, the model was trained with backbone motion"),
-        ((home / "features" / "one.npy", "--stride", 2), "one.json: stride is 4, --stride is 2"),
-        ((home / "new.mp4", "--stride", 2.5), "--stride: a whole number of frames"),
+        ((home / "features" / "one.npy", "--stride", 2), "one.json: stride is 4, not 2; leave it out"),
+        ((home / "new.mp4", "--stride", 2.5), "stride: a whole number of frames"),
         ((home / "new.mp4", "--out", "x.doc"), "x.doc: unknown format '.doc'"),
         ((home / "new.mp4", "--preview", "x.gif"), "x.gif: a preview is written as"),
         ((home / "new.mp4", "--preview", home / "new.mp4"), "is the video itself"),
@@ -224,22 +266,6 @@ def test_what_was_found_is_shown_where_it_cannot_be_written(tzoom, home, tmp_pat
     failed = [line for line in err.splitlines() if line.startswith("failed:")]
     assert code == 2 and "flicker" in printed and "Traceback" not in err
     assert [str(path) in line for path, line in zip(targets.values(), failed, strict=True)] == [True, True]
-
-
-def test_the_commands_of_the_page_run(home, tzoom, tmp_path, monkeypatch):
-    page = (REPOSITORY / "docs" / "video.md").read_text()
-    commands = [shlex.split(line)[2:] for line in page.splitlines() if line.startswith("$ tzoom ")]
-    assert [command[0] for command in commands] == ["extract", "train", "localize", "localize"]
-    monkeypatch.chdir(tmp_path)
-    shutil.copytree(home / "videos", tmp_path / "videos")
-    shutil.copy(home / "new.mp4", tmp_path / "match9.mp4")
-    settings = yaml.safe_load((home / "config.yaml").read_text())
-    settings["data"]["features"] = "features"
-    (tmp_path / "tennis.yaml").write_text(yaml.safe_dump(settings))
-    for command in commands:
-        faster = [*TINY, "training.steps=2"] if command[0] == "train" else []
-        code, _, err = tzoom(*command, *faster)
-        assert code == 0, (command, err)
 
 
 @pytest.mark.slow

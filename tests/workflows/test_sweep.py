@@ -17,22 +17,21 @@ import pytest
 import yaml
 from rich.console import Console
 
-from temporalzoom.config import load_config
+from temporalzoom.config import changed, dump_config, load_config
 from temporalzoom.datasets.sources import load_data
-from temporalzoom.formats.annotations import read_predictions
+from temporalzoom.formats import read_predictions
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.metrics.cost import count_parameters, count_run
 from temporalzoom.runs.checkpoint import find_checkpoint, read_info
 from temporalzoom.training import train
-from temporalzoom.workflows import evaluation, sweep
+from temporalzoom.workflows import evaluate, sweep
 from temporalzoom.workflows.sweep import Member, last_step, run_sweep
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 QUIET = Console(quiet=True)
 TINY = """
-data.zoombench.sequences=4 data.zoombench.test_sequences=2 data.zoombench.length=80 data.zoombench.dimension=8
-data.zoombench.classes=2 data.zoombench.longest=3 data.zoombench.mean_gap=0.5
-model.name=uniform-1 model.width=16 model.heads=2 model.window=4
+data.source=zoombench data.sequences=4 data.test_sequences=2 data.length=80
+model.name=uniform-1 model.width=16 model.heads=2 model.levels=2 inference.certainty=0
 training.steps=9 training.batch_size=2 training.length=50 training.warmup_steps=2 training.learning_rate=0.003
 training.log_every=1
 """.split()
@@ -45,14 +44,13 @@ def block(language: str) -> str:
 
 
 def tiny(*overrides):
-    return load_config(None, [*TINY, *overrides])
+    return changed(load_config(None, TINY), overrides)
 
 
 def write_sweep(folder: Path, text: str, *overrides: str) -> Path:
     """A sweep file, and the configuration that it is based on."""
-    config = tiny(*overrides).model_dump(mode="json")
     (folder / "configs").mkdir(exist_ok=True)
-    (folder / "configs" / "tiny.yaml").write_text(yaml.safe_dump(config))
+    (folder / "configs" / "tiny.yaml").write_text(dump_config(tiny(*overrides)))
     (folder / "sweep.yaml").write_text(text)
     return folder / "sweep.yaml"
 
@@ -66,7 +64,7 @@ def by_hand(config, folder: Path, thresholds=sweep.THRESHOLDS):
     data = load_data(config.data, config.seed)
     train(config, data.train, folder, console=QUIET)
     localizer = Localizer.load(folder)
-    return localizer, data.test, evaluation.evaluate_split(localizer, data.test, thresholds, QUIET)
+    return localizer, data.test, evaluate.evaluate_split(localizer, data.test, thresholds, QUIET)
 
 
 def without_times(scores):
@@ -108,8 +106,8 @@ def finished(tmp_path_factory):
     assert len(tree["base"]) * len(tree["systems"]) * len(tree["seeds"]) == 9  # as the page says
     tree["seeds"].pop()
     tree["systems"].pop("uniform-6+bdr")
+    tree["base"] = {"zoombench": "configs/tiny.yaml"}
     write_sweep(folder, yaml.safe_dump(tree))
-    (folder / "configs" / "tiny.yaml").rename(folder / "configs" / "zoombench.yaml")
     line = shlex.split(block("sh").splitlines()[0])
     assert line[:3] == ["tzoom", "sweep", "sweep.yaml"] and line[3:] == ["--out", "runs/sweep"]
     ran = subprocess.run(command(*line[1:], "--workers", 2), capture_output=True, text=True, cwd=folder)

@@ -9,7 +9,7 @@ from temporalzoom.workflows.sweep_file import read_sweep
 
 SWEEP = """
 base: {bench: configs/tiny.yaml}
-systems: {uniform: [bdr.enabled=false], tzn: [model.name=tzn, tzn.warmup=2]}
+systems: {uniform: [bdr.enabled=false], tzn: [model.name=tzn, model.share=0.2]}
 seeds: [0, 7]
 thresholds: [0.1, 0.5]
 """
@@ -31,7 +31,12 @@ def test_members_are_all_combinations(tmp_path, monkeypatch):
     assert list(by_name) == names and plan.thresholds == (0.1, 0.5)
     base, features = "training.steps=9", f"data.features={tmp_path / 'f'}"
     assert by_name[names[1]] == load_config(None, [base, features, "bdr.enabled=false", "seed=7"])
-    assert by_name[names[2]] == load_config(None, [base, features, "model.name=tzn", "tzn.warmup=2"])
+    assert by_name[names[2]] == load_config(None, [base, features, "model.name=tzn", "model.share=0.2"])
+
+
+def test_a_base_may_be_a_recipe(tmp_path):
+    plan = read_sweep(write_sweep(tmp_path, "base: {bench: zoombench}\nsystems: {plain: }\nseeds: [3]\n"))
+    assert plan.members[0].config == load_config("zoombench", ["seed=3"])
 
 
 def test_thresholds_and_overrides_may_be_left_out(tmp_path):

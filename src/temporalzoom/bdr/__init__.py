@@ -39,13 +39,14 @@ All positions are real-valued grid units (one feature vector = 1).
 from .extraction import combine_with_probabilities, extract_boundaries
 from .head import DistanceHead
 from .loss import distance_loss, distance_loss_terms, distance_nll
-from .refinement import RefinementMode, refine_segments
+from .refinement import RefinementMode, assumed_box_variance, refine_segments
 from .targets import Channels, distance_targets, distance_weights, jump_mask
 
 __all__ = [
     "Channels",
     "DistanceHead",
     "RefinementMode",
+    "assumed_box_variance",
     "combine_with_probabilities",
     "distance_loss",
     "distance_loss_terms",

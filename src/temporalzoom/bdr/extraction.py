@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import Floats, Numbers, as_float64
+from .targets import Floats, Numbers, as_float64
 
 
 def extract_boundaries(

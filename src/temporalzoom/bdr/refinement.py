@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .arrays import Floats, Numbers, as_float64
 from .extraction import extract_boundaries
+from .targets import Floats, Numbers, as_float64
 
 RefinementMode = Literal["none", "snap", "newton", "fuse"]
 
@@ -26,51 +27,68 @@ def refine_segments(
     mode: RefinementMode = "newton",
     max_move: float = 0.3,
     steps: int = 2,
+    min_slope: float = 0.5,
+    window: float = 5.0,
     box_variance: Numbers | None = None,
     start_variance: Numbers | None = None,
     end_variance: Numbers | None = None,
-) -> tuple[Floats, Floats]:
+    return_taken: bool = False,
+) -> tuple[NDArray[Any], ...]:
     """Refined starts and ends, float64 (N,) each, in grid units.
 
     starts, ends: (N,); start_field, end_field: (T,) distances (the same array twice for a joint field).
-    mode: `none`; `snap` to the nearest extracted boundary; `newton`, `steps` times `s <- s - d(s)`; `fuse`, the
-    precision-weighted mean of the segment's end and the Newton zero.
-    A zero farther away than `max_move` times the segment's length is not taken, and a segment that would be turned
-    around stays as it was.
+    mode: `none`; `snap` to the nearest extracted boundary (`min_slope` and `window` as in `extract_boundaries`);
+    `newton`, `steps` times `s <- s - d(s)`; `fuse`, the precision-weighted mean of the segment's end and the Newton
+    zero. A zero farther away than `max_move` times the segment's length is not taken, and a segment that would be
+    turned around stays as it was.
 
-    For `fuse`: box_variance (N,), or (N, 2) for starts and ends, default `(max_move * length / 3)^2`, which makes
-    `max_move` three standard deviations; start_variance, end_variance (T,) or a number, default 1 squared position.
+    For `fuse`: box_variance (N,), or (N, 2) for starts and ends, default `assumed_box_variance`; start_variance,
+    end_variance (T,) or a number, default 1 squared position.
+
+    return_taken: also return (N, 2) bool, True where the field's zero was taken for the start and the end. An end
+    where it is False is the one that was given, and no more certain than it was.
     """
     old_starts, old_ends = as_float64(starts).reshape(-1), as_float64(ends).reshape(-1)
     if old_starts.shape != old_ends.shape:
         raise ValueError(f"{len(old_starts)} starts and {len(old_ends)} ends")
     if mode not in ("none", "snap", "newton", "fuse"):
         raise ValueError(f"mode must be 'none', 'snap', 'newton' or 'fuse', got {mode!r}")
-    if mode == "none" or not len(old_starts):
-        return old_starts.copy(), old_ends.copy()
+    old = np.stack([old_starts, old_ends], 1)
+    refined, taken = old.copy(), np.zeros(old.shape, bool)
+    if mode != "none" and len(old):
+        limit = max_move * (old_ends - old_starts)
+        box = assumed_box_variance(old_starts, old_ends, max_move) if box_variance is None else as_float64(box_variance)
+        box = np.broadcast_to(box.reshape(len(old), -1), old.shape)
+        for side, (given, variance) in enumerate(((start_field, start_variance), (end_field, end_variance))):
+            field, ends_before = as_float64(given), old[:, side]
+            if mode == "snap":
+                zeros = _nearest_boundary(field, ends_before, min_slope, window)
+            else:
+                zeros = _newton(field, ends_before, steps)
+            move = zeros - ends_before
+            taken[:, side] = np.abs(move) <= limit  # false for the NaN of "no zero"
+            move = np.where(taken[:, side], move, 0.0)
+            if mode == "fuse":
+                move *= _gain(box[:, side], variance, np.where(taken[:, side], zeros, ends_before), len(field))
+            refined[:, side] += move
+        kept = (refined[:, 1] > refined[:, 0])[:, None]
+        refined, taken = np.where(kept, refined, old), taken & kept
+    new_starts, new_ends = refined[:, 0].copy(), refined[:, 1].copy()
+    return (new_starts, new_ends, taken) if return_taken else (new_starts, new_ends)
 
-    limit = max_move * (old_ends - old_starts)
-    box = np.square(np.maximum(limit, 1e-9) / 3)[:, None] if box_variance is None else as_float64(box_variance)
-    box = np.broadcast_to(box.reshape(len(old_starts), -1), (len(old_starts), 2))
 
-    refined = []
-    for side, (old, field, variance) in enumerate(
-        ((old_starts, as_float64(start_field), start_variance), (old_ends, as_float64(end_field), end_variance))
-    ):
-        zeros = _nearest_boundary(field, old) if mode == "snap" else _newton(field, old, steps)
-        move = zeros - old
-        taken = np.abs(move) <= limit  # false for the NaN of "no zero"
-        move = np.where(taken, move, 0.0)
-        if mode == "fuse":
-            move *= _gain(box[:, side], variance, np.where(taken, zeros, old), len(field))
-        refined.append(old + move)
-    kept = refined[1] > refined[0]
-    return np.where(kept, refined[0], old_starts), np.where(kept, refined[1], old_ends)
+def assumed_box_variance(starts: Numbers, ends: Numbers, max_move: float = 0.3) -> Floats:
+    """The variance (N,) of the ends of segments whose detector predicts none: `(max_move * length / 3)^2`.
+
+    With it `max_move` is three standard deviations.
+    """
+    lengths = as_float64(ends).reshape(-1) - as_float64(starts).reshape(-1)
+    return np.square(np.maximum(max_move * lengths, 1e-9) / 3)
 
 
-def _nearest_boundary(field: Floats, positions: Floats) -> Floats:
+def _nearest_boundary(field: Floats, positions: Floats, min_slope: float, window: float) -> Floats:
     """The extracted boundary nearest to each position (N,); NaN if the field has none."""
-    boundaries, _ = extract_boundaries(field, margin=1.0)
+    boundaries, _ = extract_boundaries(field, min_slope=min_slope, window=window, margin=1.0)
     if not len(boundaries):
         return np.full_like(positions, np.nan)
     after = np.searchsorted(boundaries, positions)

@@ -5,12 +5,21 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from .arrays import Numbers, as_float64
-
+Floats = NDArray[np.float64]
+Numbers = ArrayLike | Tensor
 Channels = Literal["start_end", "joint"]
+
+
+def as_float64(values: Numbers) -> Floats:
+    """Numbers of any type and device as a numpy array of the same shape."""
+    if isinstance(values, Tensor):
+        return values.detach().to("cpu", torch.float64).numpy()
+    return np.asarray(values, np.float64)
 
 
 def distance_targets(
@@ -30,7 +39,8 @@ def distance_targets(
     starts, ends: (N,), (M,) boundaries in grid units, in any order, also outside the grid.
     channels: `start_end` gives K = 2 fields (0 = nearest start, 1 = nearest end); `joint` K = 1 over all boundaries.
     radius: distances are clipped at `+-radius`; None keeps them whole, the paper's literal form.
-    smoothing: standard deviation of the annotations in grid units, see `_smoothing_correction`.
+    smoothing: standard deviation of the annotations in grid units, see `_smoothing_correction`; at most
+    `(radius - 1) / 6`, or it would reach from where the field is clipped to its boundary.
     first: the position of index 0, so that a crop gets the field of the whole sequence.
 
     A position exactly midway belongs to the later boundary; with that choice boundaries two positions apart are still
@@ -41,6 +51,8 @@ def distance_targets(
         raise ValueError(f"radius must be at least 1, or it clips the two positions around a boundary; got {radius!r}")
     if not smoothing >= 0:
         raise ValueError(f"smoothing must not be negative, got {smoothing!r}")
+    if radius is not None and smoothing > (widest := (radius - 1) / 6):
+        raise ValueError(f"smoothing {smoothing:g} is too wide for radius {radius:g}: (radius - 1) / 6 is {widest:.4g}")
     fields = []
     for boundaries in _boundary_sets(starts, ends, channels):
         distance, gap = _nearest(boundaries, length, first)
@@ -121,8 +133,9 @@ def _smoothing_correction(distance: Tensor, gap: Tensor, radius: float | None, s
     The expectation of `d` over an uncertain boundary. Linear parts keep their value, so only the corners at `+-radius`
     and the jumps at midpoints soften, both in closed form. A Gaussian wide for its gap would move the zeros and, from
     `sigma = gap / sqrt(2 pi)` on, turn the falling jump into a rising one: a false boundary. So within each gap sigma
-    is at most a sixth of `reach - 1`, the way from the sample beside a boundary to its corner or jump, and what is
-    left within one position of a boundary (1e-9 of the jump's height) is dropped: there the field is exactly `t - b`.
+    is at most a sixth of `reach - 1`, the way from the sample beside a boundary to its corner or jump (a gap may be too
+    narrow for the sigma asked for; a radius is not, `distance_targets` refuses it), and what is left within one
+    position of a boundary (1e-9 of the jump's height) is dropped: there the field is exactly `t - b`.
     """
     beside = distance.abs() <= 1
     nothing = distance.isinf()

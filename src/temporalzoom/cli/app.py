@@ -4,32 +4,63 @@ from __future__ import annotations
 
 import sys
 from importlib import metadata
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
 from temporalzoom.errors import InputError
 
+# In the order in which a user needs them.
+COMMANDS = (
+    "demo", "data", "extract", "cuts", "train", "eval", "localize", "export",
+    "recipes", "settings", "sweep", "bench", "cost",
+)  # fmt: skip
+
+
+class InOrder(TyperGroup):
+    """Commands are listed as a user comes to need them; `tzoom -h` works like `tzoom --help`."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        names = super().list_commands(ctx)
+        return sorted(names, key=lambda name: COMMANDS.index(name) if name in COMMANDS else len(COMMANDS))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Ctrl-C is one line, where a command has nothing better to say."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            note(str(stop) or "stopped")
+            sys.exit(130)
+
+
+HELP = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
     name="tzoom",
+    cls=InOrder,
     help="Find when actions happen in untrimmed video or sensor streams: start, end, label, score.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings=HELP,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-data_app = typer.Typer(help="Look at data, make data.", no_args_is_help=True)
+data_app = typer.Typer(help="Look at data, import annotations, make data.", no_args_is_help=True, context_settings=HELP)
 app.add_typer(data_app, name="data")
-bench_app = typer.Typer(help="Benchmarks on real recordings: systems, seeds, intervals.", no_args_is_help=True)
-app.add_typer(bench_app, name="bench")
 screen = Console()
 notes = Console(stderr=True)
 
 Budget = Annotated[
     float | None, typer.Option(min=0, max=1, help="Share of positions that may go deep (tzn); default: as trained")
 ]
-Overrides = Annotated[list[str] | None, typer.Argument(help="Overrides of single settings: section.key=value")]
+Overrides = Annotated[list[str] | None, typer.Argument(help="Settings to change, as with --set", show_default=False)]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as training.steps=500; may be repeated"),
+]
+DeviceOption = Annotated[
+    str | None, typer.Option("--device", help="auto, cpu, cuda or mps; default: auto, a GPU if there is one")
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -39,10 +70,25 @@ def tzoom(version: Annotated[bool, typer.Option("--version", help="Print the ver
         raise typer.Exit
 
 
+def changed_settings(bare: list[str] | None, named: list[str] | None) -> list[str]:
+    """Settings given as bare `key=value` arguments and with --set, in that order."""
+    return [*(bare or ()), *(named or ())]
+
+
+def say(message: str) -> None:
+    """A line of the result, exactly as it is: names and labels are never markup."""
+    screen.print(message, markup=False, highlight=False, soft_wrap=True)
+
+
+def note(message: str) -> None:
+    """A line beside the result, on standard error."""
+    notes.print(message, markup=False, highlight=False, soft_wrap=True)
+
+
 def report_skipped(names: tuple[str, ...]) -> None:
     if names:
         shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-        notes.print(f"left out {len(names)} recordings without features: {shown}", highlight=False, soft_wrap=True)
+        note(f"left out {len(names)} recordings without features: {shown}")
 
 
 def main() -> None:
@@ -56,9 +102,6 @@ def main() -> None:
         _fail(str(error))
     except InputError as error:
         _fail(str(error))
-    except KeyboardInterrupt:
-        notes.print("stopped")
-        sys.exit(130)
 
 
 def _fail(message: str) -> None:

@@ -1,4 +1,4 @@
-"""`tzoom bench`: systems, seeds, intervals."""
+"""`tzoom bench`: a table of the paper on a data set."""
 
 from __future__ import annotations
 
@@ -8,130 +8,126 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
-from temporalzoom.cli.app import Overrides, bench_app, notes, screen
+from temporalzoom.cli.app import app, notes, screen
 from temporalzoom.errors import InputError
 
-Folder = Annotated[Path, typer.Option("--data", help="The data set's folder, as its authors publish it")]
-BenchOut = Annotated[Path | None, typer.Option(help="Folder of the trainings and results.json; runs/bench/<name>")]
-Seeds = Annotated[str, typer.Option(help="Seeds, comma-separated")]
+# Names that earlier versions had, and what they are called.
+RENAMED = {"sbhar-stem": "sbhar", "sbhar": "sbhar-windows"}
 
 
-DataSet = Annotated[str, typer.Option("--data", help="zoombench, sbhar, sbhar-stem or tug")]
-Root = Annotated[Path | None, typer.Option(help="The data set's folder; zoombench has none")]
-Systems = Annotated[str | None, typer.Option(help="Only these systems, comma-separated")]
-Folds = Annotated[
-    int | None, typer.Option(min=2, help="Cross-validate: all subjects in turn, dealt to so many folds, are the test")
-]
-Stem = Annotated[bool, typer.Option("--stem", help="Learned convolutions over the samples in the place of windows")]
-
-
-@bench_app.command("sbhar", epilog="Example: tzoom bench sbhar --data data/sbhar --seeds 0,1,2")
-def bench_sbhar(
-    data: Folder,
-    overrides: Overrides = None,
-    out: BenchOut = None,
-    seeds: Seeds = "0,1,2",
-    systems: Systems = None,
-    folds: Folds = None,
-    stem: Stem = False,
+@app.command(epilog="Example: tzoom bench sbhar --table systems --root data/sbhar --seeds 0,1,2")
+def bench(
+    data_set: Annotated[
+        str | None, typer.Argument(metavar="DATASET", help="zoombench, sbhar, sbhar-windows, tug or rats")
+    ] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="The same as --set KEY=VALUE")
+    ] = None,
+    table: Annotated[str, typer.Option(help="Which table; see --list")] = "ours",
+    root: Annotated[Path | None, typer.Option(help="The data set's folder; default: that of its recipe")] = None,
+    seeds: Annotated[str, typer.Option(help="Seeds, comma-separated")] = "0,1,2",
+    systems: Annotated[str | None, typer.Option(help="Only these systems of the table, comma-separated")] = None,
+    folds: Annotated[
+        int | None, typer.Option(min=2, help="Cross-validate: all subjects, dealt to this many folds, are the test")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of trainings and results; runs/bench/DATASET")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting for all systems; repeatable")
+    ] = None,
+    show: Annotated[bool, typer.Option("--list", help="Show the data sets and the tables")] = False,
+    data: Annotated[str | None, typer.Option("--data", hidden=True)] = None,
+    stem: Annotated[bool, typer.Option("--stem", hidden=True)] = False,
 ) -> None:
-    """Daily activities and transitions, phone at the waist (SBHAR/HAPT, UCI split)."""
-    _bench("sbhar-stem" if stem else "sbhar", data, overrides, out, seeds, systems=systems, folds=folds)
+    """A table of the paper: trains its systems, with intervals over recordings and seeds."""
+    if show:
+        screen.print(_overview())
+        return
+    if data_set is None or "=" in data_set:
+        raise InputError("bench: which data set? for example: tzoom bench zoombench; tzoom bench --list shows all")
+    _refuse_earlier_forms(data_set, data, stem, root)
+    _run(data_set, table, root, seeds, systems, folds, out, [*(settings or ()), *(overrides or ())])
 
 
-@bench_app.command("tug", epilog="Example: tzoom bench tug --data data/tug --seeds 0,1,2")
-def bench_tug(
-    data: Folder,
-    overrides: Overrides = None,
-    out: BenchOut = None,
-    seeds: Seeds = "0,1,2",
-    systems: Systems = None,
-    folds: Folds = None,
-) -> None:
-    """Timed-up-and-go runs, phone in the pocket; the last seven subjects are the test."""
-    _bench("tug", data, overrides, out, seeds, systems=systems, folds=folds)
-
-
-@bench_app.command("rats", epilog="Example: tzoom bench rats --data data/rats --seeds 0,1,2")
-def bench_rats(
-    data: Folder, overrides: Overrides = None, out: BenchOut = None, seeds: Seeds = "0,1,2", systems: Systems = None
-) -> None:
-    """Social behaviour of two rats from pose keypoints with gaps; recordings 45 to 58 are the test."""
-    _bench("rats", data, overrides, out, seeds, systems=systems)
-
-
-@bench_app.command("retrofit", epilog="Example: tzoom bench retrofit --data tug --root data/tug --seeds 0,1,2")
-def bench_retrofit(
-    data: DataSet,
-    overrides: Overrides = None,
-    root: Root = None,
-    out: BenchOut = None,
-    seeds: Seeds = "0,1,2",
-    systems: Systems = None,
-) -> None:
-    """The field's detectors and uniform-6, each without and with BDR."""
-    _bench(data, root, overrides, out, seeds, "retrofit", systems)
-
-
-@bench_app.command("systems", epilog="Example: tzoom bench systems --data zoombench --seeds 0,1,2")
-def bench_systems(
-    data: DataSet,
-    overrides: Overrides = None,
-    root: Root = None,
-    out: BenchOut = None,
-    seeds: Seeds = "0,1,2",
-    systems: Systems = None,
-) -> None:
-    """The field's detectors beside ours: accuracy, executed FLOPs, time, weights."""
-    _bench(data, root, overrides, out, seeds, "systems", systems)
-
-
-@bench_app.command("strides", epilog="Example: tzoom bench strides --data data/sbhar --seeds 0,1,2")
-def bench_strides(
-    data: Folder, overrides: Overrides = None, out: BenchOut = None, seeds: Seeds = "0,1,2", systems: Systems = None
-) -> None:
-    """SBHAR with a position every 25, 12 and 6 samples: what finer strides bring, and cost."""
-    _bench("sbhar-stem", data, overrides, out, seeds, "strides", systems)
-
-
-def _bench(
-    name: str,
-    data: Path | None,
-    overrides: list[str] | None,
-    out: Path | None,
+def _run(
+    data_set: str,
+    table: str,
+    root: Path | None,
     seeds: str,
-    benchmark: str = "ours",
-    systems: str | None = None,
-    folds: int | None = None,
+    systems: str | None,
+    folds: int | None,
+    out: Path | None,
+    settings: list[str],
 ) -> None:
-    from temporalzoom.experiments.real_data import results_file, run_bench
-    from temporalzoom.experiments.real_data_tables import tables
-    from temporalzoom.workflows.recipes import BENCHMARKS
-    from temporalzoom.workflows.sweep import SweepInterrupted
-
     try:
         numbers = [int(seed) for seed in seeds.split(",")]
     except ValueError:
         raise InputError(f"--seeds {seeds!r}: expected whole numbers, such as 0,1,2") from None
-    # Systems that two benchmarks share are trained once: their runs stand in the same folder.
-    folder = out or Path("runs/bench") / name
+    if len(set(numbers)) < len(numbers) or min(numbers) < 0:
+        raise InputError(f"--seeds {seeds!r}: expected different numbers from 0 on, such as 0,1,2")
+    from temporalzoom.experiments.bench import results_file, run_bench
+    from temporalzoom.experiments.registry import read_results
+    from temporalzoom.experiments.rendering import terminal
+    from temporalzoom.workflows.sweep import SweepInterrupted
+
+    # Systems that two tables share are trained once: their runs stand in the same folder.
+    folder = out or Path("runs/bench") / data_set
     try:
         results = run_bench(
-            name,
-            data,
+            data_set,
             folder,
-            benchmark=BENCHMARKS[benchmark],
+            table=table,
+            root=root,
             seeds=numbers,
             systems=None if systems is None else systems.split(","),
             folds=folds,
-            overrides=overrides or (),
+            overrides=settings,
             console=notes,
         )
     except SweepInterrupted as stop:
         again = shlex.join(sys.argv[1:])
         notes.print(f"{stop}\ngo on with: tzoom {again}", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(130) from None
-    for table in tables(results):
-        screen.print(table)
-    screen.print(f"wrote {folder / results_file(BENCHMARKS[benchmark], folds)}", highlight=False, soft_wrap=True)
+    for grid in read_results(results):
+        screen.print(terminal(grid, screen.width), highlight=False)
+    written = folder / results_file(table, folds)
+    screen.print(f"wrote {written}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _overview() -> Table:
+    """Data sets, then tables, a line about each."""
+    from temporalzoom.experiments.data_sets import DATA_SETS, summary
+    from temporalzoom.experiments.registry import data_sets_of, find_table, table_names
+
+    overview = Table(box=None, pad_edge=False, show_header=False)
+    overview.add_column(no_wrap=True)
+    overview.add_column()
+    overview.add_row(Text("DATASET", style="bold"), "")
+    for name in DATA_SETS:
+        overview.add_row(Text(name), Text(summary(name)))
+    overview.add_row("", "")
+    overview.add_row(Text("--table", style="bold"), "")
+    for name in table_names():
+        found = find_table(name)
+        about = data_sets_of(found)
+        limits = "" if len(about) == len(DATA_SETS) else f" (only of {', '.join(about)})"
+        overview.add_row(Text(name), Text(found.SUMMARY + limits))
+    return overview
+
+
+def _refuse_earlier_forms(data_set: str, data: str | None, stem: bool, root: Path | None) -> None:
+    """One line that names the form that it has now."""
+    folder = str(root) if root is not None else None
+    words = None
+    if data_set in ("retrofit", "systems"):
+        words = [RENAMED.get(data or "", data or "DATASET"), "--table", data_set]
+    elif data_set == "strides":
+        words, folder = ["sbhar", "--table", "strides"], data or folder
+    elif data is not None or stem or data_set == "sbhar-stem":
+        words = ["sbhar" if stem else RENAMED.get(data_set, data_set)]
+        folder = data or folder
+    if words is not None:
+        now = ["tzoom", "bench", *words, *(["--root", folder] if folder is not None else [])]
+        raise InputError(f"bench: this form is no more; now it is: {shlex.join(now)}")

@@ -7,19 +7,20 @@ from typing import Annotated
 
 import typer
 
-from temporalzoom.cli.app import Overrides, data_app, notes, screen
+from temporalzoom.cli.app import Overrides, Settings, changed_settings, data_app, notes, say, screen
 
 
-@data_app.command("check", epilog="Example: tzoom data check configs/mine.yaml")
+@data_app.command("check", epilog="Example: tzoom data check mine.yaml")
 def data_check(
-    config: Annotated[Path, typer.Argument(help="Configuration file (YAML) whose data section to check")],
+    config: Annotated[str, typer.Argument(help="Configuration file (YAML) or recipe whose data section to check")],
     overrides: Overrides = None,
+    changes: Settings = None,
 ) -> None:
     """Say what the data holds, and list everything that is wrong with it."""
     from temporalzoom.config import load_config
     from temporalzoom.datasets.report import report_data
 
-    settings = load_config(config, overrides or ())
+    settings = load_config(config, changed_settings(overrides, changes))
     tables, problems = report_data(settings.data, settings.seed, notes)
     for table in tables:
         screen.print(table)
@@ -33,16 +34,15 @@ def data_check(
 )
 def make_zoombench(
     out: Annotated[Path, typer.Option(help="Folder for annotations.json, features/ and config.yaml")],
-    knobs: Annotated[list[str] | None, typer.Argument(help="Settings of data.zoombench: key=value")] = None,
+    knobs: Annotated[list[str] | None, typer.Argument(help="Knobs of the generator: key=value")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
 ) -> None:
     """Write the embedded benchmark as files, in the form that own data has."""
-    from temporalzoom.config import load_config
+    from temporalzoom.datasets.zoombench import ZoomBench
     from temporalzoom.datasets.zoombench_files import write_zoombench
 
-    bench = load_config(None, [f"data.zoombench.{knob}" for knob in knobs or ()]).data.zoombench
-    config = write_zoombench(out, bench, seed, notes)
-    screen.print(f"wrote {out}; train on it with: tzoom train {config}", highlight=False, soft_wrap=True)
+    config = write_zoombench(out, ZoomBench.parse(knobs or ()), seed, notes)
+    say(f"wrote {out}; train on it with: tzoom train {config}")
 
 
 @data_app.command("make-zoombench-video", epilog="Example: tzoom data make-zoombench-video --out videos/ --clips 48")
@@ -61,4 +61,4 @@ def make_zoombench_video(
     bench = VideoBench(clips=clips, seconds=seconds, seed=seed, size=size, fps=fps)
     config = write_zoombench_video(out, bench, notes)
     for line in (f"wrote {out}; train on it with:", f"  {extract_command(out)}", f"  tzoom train {config}"):
-        screen.print(line, highlight=False, markup=False, soft_wrap=True)
+        say(line)

@@ -35,6 +35,6 @@ def export(
         f"time of onnxruntime over PyTorch, one thread, T = {agreement.lengths[-1]}: {agreement.time.median:.2f} "
         f"[{agreement.time.low:.2f}, {agreement.time.high:.2f}]",
     ]
-    if agreement.active is not None:
-        lines.append(f"gating {described.gating} ({agreement.active:.0%} of the random features)")
+    if agreement.active is not None and described.graph is not None:
+        lines.append(f"gating {described.graph.gating} ({agreement.active:.0%} of the random features)")
     screen.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)

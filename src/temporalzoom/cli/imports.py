@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from temporalzoom.cli.app import data_app, notes, screen
+from temporalzoom.formats.registry import describe_readable
 
 
 class LabelFrom(StrEnum):
@@ -22,9 +23,7 @@ class LabelFrom(StrEnum):
     "import", epilog='Example: tzoom data import elan/ --out annotations.json --fps 25 --tier actions --test "match9*"'
 )
 def import_command(
-    files: Annotated[
-        list[Path], typer.Argument(help="ELAN .eaf, Label Studio JSON, CSV (video,start,end,label), or folders of them")
-    ],
+    files: Annotated[list[Path], typer.Argument(help=f"Files or folders of them: {describe_readable()}")],
     out: Annotated[Path, typer.Option(help="Annotation file (JSON) to write")],
     fps: Annotated[
         float | None, typer.Option(help="Frames per second of the recordings; Label Studio's video frames need it")
@@ -50,8 +49,7 @@ def import_command(
 ) -> None:
     """Turn the annotations of other tools into the file that trainings read."""
     from temporalzoom.datasets.statistics import describe
-    from temporalzoom.formats import import_annotations
-    from temporalzoom.formats.annotations import write_annotations
+    from temporalzoom.formats import import_annotations, write_annotations
 
     annotations = import_annotations(
         files,

@@ -10,7 +10,19 @@ from typing import Annotated
 
 import typer
 
-from temporalzoom.cli.app import Budget, Overrides, app, notes, report_skipped, screen
+from temporalzoom.cli.app import (
+    Budget,
+    DeviceOption,
+    Overrides,
+    Settings,
+    app,
+    changed_settings,
+    note,
+    notes,
+    report_skipped,
+    say,
+    screen,
+)
 from temporalzoom.errors import InputError
 
 
@@ -20,46 +32,52 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Seed of data and training")] = 0,
 ) -> None:
     """Train three small detectors on the embedded benchmark, score them, write a report. Minutes, no download."""
-    from temporalzoom.workflows.demo import results_table, run_demo
+    try:
+        from temporalzoom.workflows.demo import results_table, run_demo
 
-    results = run_demo(out, seed, notes)
+        results = run_demo(out, seed, notes)
+    except KeyboardInterrupt as stop:
+        notes.print(str(stop) or "stopped", markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(130) from None
     screen.print(results_table(results))
-    video = results["video"]
-    found = f"{video['segments']} segments in {video['clip']}, mAP@0.5 {100 * video['mAP']['0.5']:.1f} on unseen clips"
-    screen.print(f"video: {found}", highlight=False, soft_wrap=True)
+    if video := results["video"]:
+        score = f"mAP@0.5 {100 * video['mAP']['0.5']:.1f} on unseen clips"
+        screen.print(
+            f"video: {video['segments']} segments in {video['clip']}, {score}", highlight=False, soft_wrap=True
+        )
     screen.print(f"report: {out / 'report.html'}", highlight=False, soft_wrap=True)
 
 
-@app.command(epilog="Example: tzoom train configs/zoombench.yaml --out runs/first training.steps=1000")
+@app.command(
+    epilog="Examples: tzoom train sbhar --set data.root=FOLDER --out runs/first   |   "
+    "tzoom train mine.yaml --out runs/mine --set training.steps=500"
+)
 def train(
-    config: Annotated[Path, typer.Argument(help="Configuration file (YAML)")],
+    config: Annotated[str, typer.Argument(help="Configuration file (YAML), or the name of a recipe: tzoom recipes")],
     overrides: Overrides = None,
+    settings: Settings = None,
     out: Annotated[Path, typer.Option(help="Folder of the run")] = Path("runs/latest"),
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the run's last checkpoint")] = False,
+    device: DeviceOption = None,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Leave out recordings without features")
     ] = False,
 ) -> None:
     """Train a detector. Ctrl-C saves a checkpoint first; --resume goes on as if nothing had happened."""
-    from temporalzoom.config import load_config
-    from temporalzoom.datasets.sources import load_data
     from temporalzoom.training import TrainingInterrupted
-    from temporalzoom.training import train as run_training
+    from temporalzoom.workflows.train import train as run_training
 
-    settings = load_config(config, overrides or ())
-    data = load_data(settings.data, settings.seed, allow_missing=allow_missing, console=notes)
-    report_skipped(data.skipped)
-    if data.train is None:
-        raise InputError(f"data.train_subset: no recording of {settings.data.train_subset!r} is left to train on")
+    changes = [*changed_settings(overrides, settings), *([] if device is None else [f"device={device}"])]
     try:
-        checkpoint = run_training(settings, data.train, out, resume=resume, console=notes)
+        run = run_training(config, out, overrides=changes, resume=resume, allow_missing=allow_missing, console=notes)
     except TrainingInterrupted as stop:
         again = shlex.join([a for a in sys.argv[1:] if a != "--resume"])
-        notes.print(f"{stop}\ngo on with: tzoom {again} --resume", markup=False, highlight=False, soft_wrap=True)
+        note(f"{stop}\ngo on with: tzoom {again} --resume")
         raise typer.Exit(130) from None
-    screen.print(f"saved {checkpoint}", highlight=False, soft_wrap=True)
-    if data.test is not None:
-        screen.print(f"score it with: tzoom eval --model {out}", highlight=False, soft_wrap=True)
+    report_skipped(run.skipped)
+    say(f"saved {run.checkpoint}")
+    if run.has_test:
+        say(f"score it with: tzoom eval --model {out}")
 
 
 @app.command(
@@ -68,9 +86,8 @@ def train(
     "tzoom eval --predictions P.json --truth T.json --protocol th14 --tiou 0.3,0.5 --json",
 )
 def evaluate(
-    overrides: Annotated[
-        list[str] | None, typer.Argument(help="With --model: other settings of inference, inference.key=value")
-    ] = None,
+    overrides: Overrides = None,
+    settings: Settings = None,
     model: Annotated[Path | None, typer.Option(help="Run or checkpoint folder to score on its test subset")] = None,
     predictions: Annotated[Path | None, typer.Option(help="Prediction file of any detector (JSON)")] = None,
     truth: Annotated[Path | None, typer.Option(help="Annotation file for --predictions (JSON)")] = None,
@@ -82,15 +99,15 @@ def evaluate(
     ] = None,
     proposals: Annotated[bool, typer.Option("--proposals", help="Also AR@AN and AUC, labels unused")] = False,
     budget: Budget = None,
+    device: DeviceOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write the model's predictions (.json, .csv, .vtt)")] = None,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Leave out recordings without features")
     ] = False,
 ) -> None:
-    """Score a trained model, or the prediction file of any detector."""
-    from temporalzoom.workflows.evaluate import score_file, score_model
-    from temporalzoom.workflows.evaluation import DEFAULT_THRESHOLDS, ORACLE, is_oracle
+    """Score a trained model, or the prediction file of any detector. With --model, settings of inference can be set."""
+    from temporalzoom.workflows import evaluate as workflow
 
     thresholds = None if tiou is None else _thresholds(tiou)
     if (model is None) == (predictions is None):
@@ -100,55 +117,52 @@ def evaluate(
             raise InputError("--predictions needs --truth, the annotation file to score against")
         if out is not None:
             raise InputError("--out writes the predictions of a --model; --predictions are written already")
-        if overrides:
-            raise InputError(
-                f"override {overrides[0]!r}: changes how a --model finds segments; --predictions are found"
-            )
-        score = score_file(predictions, truth, thresholds or DEFAULT_THRESHOLDS, protocol, subset)
+        changes = changed_settings(overrides, settings)
+        if changes:
+            raise InputError(f"override {changes[0]!r}: changes how a --model finds segments; --predictions are found")
+        score = workflow.evaluate_file(predictions, truth, thresholds or workflow.DEFAULT_THRESHOLDS, protocol, subset)
     else:
         assert model is not None
         if truth is not None or subset is not None:
             raise InputError("--truth and --subset go with --predictions; a --model is scored on its own test subset")
-        score = score_model(
+        score = workflow.evaluate(
             model,
             thresholds,
             protocol,
-            overrides=overrides or (),
+            overrides=changed_settings(overrides, settings),
             budget=budget,
+            device=device or "auto",
             allow_missing=allow_missing,
             out=out,
             console=notes,
         )
     report_skipped(score.skipped)
-    oracle = model is not None and is_oracle(model)
     if as_json:
-        print(json.dumps(score.summary(proposals) | ({"oracle": True} if oracle else {}), indent=1))
+        print(json.dumps(score.summary(proposals), indent=1))
         return
-    if oracle:
-        screen.print(ORACLE, highlight=False, soft_wrap=True)
+    if score.oracle:
+        say(workflow.ORACLE)
     for table in score.tables(proposals):
         screen.print(table)
 
 
 @app.command(
     epilog="Examples: tzoom localize match7.mp4 --model runs/first --out match7.vtt --preview match7-found.mp4   |   "
-    "tzoom localize features/match7.npy --model runs/first --top 20 inference.sigma=0.3"
+    "tzoom localize features/match7.npy --model runs/first --top 20 --set inference.sigma=0.3"
 )
 def localize(
     recordings: Annotated[
         list[Path],
-        typer.Argument(
-            help="Videos, feature files (.npy .npz .pt .h5), or folders of them; "
-            "and other settings of inference, inference.key=value"
-        ),
+        typer.Argument(help="Videos, feature files (.npy .npz .pt .h5), or folders of them"),
     ],
-    model: Annotated[Path, typer.Option(help="Run or checkpoint folder")],
+    model: Annotated[Path, typer.Option(help="Run or checkpoint folder, or an exported file")],
+    settings: Settings = None,
     out: Annotated[Path | None, typer.Option(help="Write here: .json .csv .vtt .srt .eaf .labelstudio.json")] = None,
     budget: Budget = None,
     threshold: Annotated[
         float | None, typer.Option(min=0, max=1, help="Lowest score; default: the model's setting")
     ] = None,
-    top: Annotated[int | None, typer.Option(min=1, help="At most so many segments per recording")] = None,
+    top: Annotated[int | None, typer.Option(min=1, help="At most this many segments per recording")] = None,
     stride: Annotated[
         float | None, typer.Option(help="Frames between feature vectors, if other than in training")
     ] = None,
@@ -157,6 +171,7 @@ def localize(
     backbone: Annotated[
         str | None, typer.Option(help="What turns videos into features; default: what did so for training")
     ] = None,
+    device: DeviceOption = None,
     preview: Annotated[
         Path | None, typer.Option(help="Write a copy of the one video with its segments below it (.mp4 .mkv .mov)")
     ] = None,
@@ -171,8 +186,9 @@ def localize(
     result = localize_files(
         files,
         model,
-        overrides=overrides,
+        overrides=changed_settings(overrides, settings),
         budget=budget,
+        device=device or "auto",
         threshold=threshold,
         top=top,
         stride=stride,
@@ -187,9 +203,9 @@ def localize(
         for name, segments in result.segments.items():
             screen.print(segments.sort("start").table(title=f"{name}: {len(segments)} segments", limit=100))
     for path in result.written:
-        screen.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
+        say(f"wrote {path}")
     for reason in result.failed.values():
-        notes.print(f"failed: {reason}", markup=False, highlight=False, soft_wrap=True)
+        note(f"failed: {reason}")
     if result.failed:
         raise typer.Exit(2)
 
@@ -221,7 +237,7 @@ def sweep(
         )
     except SweepInterrupted as stop:
         again = shlex.join(sys.argv[1:])
-        notes.print(f"{stop}\ngo on with: tzoom {again}", markup=False, highlight=False, soft_wrap=True)
+        note(f"{stop}\ngo on with: tzoom {again}")
         raise typer.Exit(130) from None
     screen.print(results_table(result.done))
     if result.failed:
@@ -230,17 +246,19 @@ def sweep(
 
 
 @app.command(
-    epilog="Examples: tzoom cost configs/zoombench.yaml model.name=tzn   |   "
+    epilog="Examples: tzoom cost zoombench --set model.share=0.2   |   "
     "tzoom cost --model runs/zoom --baseline-model runs/uniform --json"
 )
 def cost(
     config: Annotated[
-        str | None, typer.Argument(help="Configuration file (YAML) of a network with random weights; or use --model")
+        str | None, typer.Argument(help="Configuration file or recipe of a network with random weights; or use --model")
     ] = None,
     overrides: Overrides = None,
+    settings: Settings = None,
     model: Annotated[Path | None, typer.Option(help="Run or checkpoint folder instead of CONFIG")] = None,
     baseline: Annotated[
-        Path | None, typer.Option(help="Configuration file to compare with; default: uniform-6, all else equal")
+        str | None,
+        typer.Option(help="Configuration or recipe to compare with; default: uniform-6, all else equal"),
     ] = None,
     baseline_model: Annotated[Path | None, typer.Option(help="Run or checkpoint folder to compare with")] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of both")] = 1,
@@ -251,11 +269,11 @@ def cost(
     from temporalzoom.workflows.cost import compare_cost
     from temporalzoom.workflows.cost_tables import cost_notes, cost_tables
 
-    changes = list(overrides or ())
-    if config is not None and model is not None and "=" in config:  # with --model there are overrides only
+    changes = changed_settings(overrides, settings)
+    if config is not None and model is not None and "=" in config:  # with --model there are settings only
         changes, config = [config, *changes], None
     result = compare_cost(
-        None if config is None else Path(config),
+        config,
         changes,
         model=model,
         baseline=baseline,
@@ -263,8 +281,8 @@ def cost(
         threads_used=threads,
         repeats=repeats,
     )
-    for note in cost_notes(result):
-        notes.print(note, markup=False, highlight=False, soft_wrap=True)
+    for line in cost_notes(result):
+        note(line)
     if as_json:
         print(json.dumps(result.summary(), indent=1))
         return

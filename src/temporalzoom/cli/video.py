@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from temporalzoom.cli.app import app, notes, screen
+from temporalzoom.cli.app import DeviceOption, app, notes, screen
 from temporalzoom.errors import InputError
 
 
@@ -35,6 +35,7 @@ def extract(
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Videos at a time, each in a process of its own")] = 1,
     option: Annotated[list[str] | None, typer.Option(help="Option of the backbone, key=value; may be repeated")] = None,
+    device: DeviceOption = None,
     cuts: Annotated[
         bool,
         typer.Option("--cuts", help="One channel more: does the window hold a cut? The same as --backbone NAME+cuts"),
@@ -42,7 +43,7 @@ def extract(
 ) -> None:
     """Turn videos into feature files. What is finished is skipped, so that a stopped run goes on where it was."""
     from temporalzoom.signals.backbones.registry import CUTS
-    from temporalzoom.signals.extraction import extract_features
+    from temporalzoom.signals.extraction_processes import extract_features
 
     options = {}
     for text in option or ():
@@ -52,7 +53,7 @@ def extract(
         options[key] = value
     if cuts and not backbone.endswith(CUTS):
         backbone += CUTS
-    summary = extract_features(videos, out, backbone, stride, window, fps, workers, notes, options)
+    summary = extract_features(videos, out, backbone, stride, window, fps, workers, notes, options, device or "auto")
     for reason in summary.failed.values():
         notes.print(f"failed: {reason}", markup=False, highlight=False, soft_wrap=True)
     done, skipped, failed = len(summary.extracted), len(summary.skipped), len(summary.failed)

@@ -1,38 +1,55 @@
 """The configuration: a typed tree, YAML in, `key=value` overrides, errors that name the key and what is near it."""
 
-from temporalzoom.config.loading import change_inference, dump_config, load_config, parse_config
+from temporalzoom.config.base import Device, Precision
+from temporalzoom.config.data import DataConfig, FolderData, InertialData, VideoSetData, ZoomBenchData
+from temporalzoom.config.loading import change_inference, changed, dump_config, dump_tree, load_config, parse_config
+from temporalzoom.config.networks import BMNSection, EncoderSection, ModelConfig, UniformSection, ZoomSection
+from temporalzoom.config.recipes import recipe_names, recipe_summary, recipe_text
 from temporalzoom.config.sections import (
     AugmentConfig,
+    BackboneConfig,
     BDRConfig,
     Config,
-    DataConfig,
     EvaluationConfig,
+    FrameAugmentConfig,
     InferenceConfig,
-    ModelConfig,
-    Precision,
     TrainingConfig,
-    TZNConfig,
-    ZoomBenchConfig,
     config_fields,
     first_difference,
 )
+from temporalzoom.config.unread import unread_keys
 
 __all__ = [
     "AugmentConfig",
     "BDRConfig",
+    "BMNSection",
+    "BackboneConfig",
     "Config",
     "DataConfig",
+    "Device",
+    "EncoderSection",
     "EvaluationConfig",
+    "FolderData",
+    "FrameAugmentConfig",
+    "InertialData",
     "InferenceConfig",
     "ModelConfig",
     "Precision",
-    "TZNConfig",
     "TrainingConfig",
-    "ZoomBenchConfig",
+    "UniformSection",
+    "VideoSetData",
+    "ZoomBenchData",
+    "ZoomSection",
     "change_inference",
+    "changed",
     "config_fields",
     "dump_config",
+    "dump_tree",
     "first_difference",
     "load_config",
     "parse_config",
+    "recipe_names",
+    "recipe_summary",
+    "recipe_text",
+    "unread_keys",
 ]

@@ -1,146 +1,62 @@
-"""The typed configuration tree: every setting, its type, its limits and its default."""
+"""The typed configuration tree: every setting, its type, its limits and its default. Defaults are the recipe."""
 
 from __future__ import annotations
 
+import math
 from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic.fields import FieldInfo
 
-Positive = Annotated[float, Field(gt=0)]
-NotNegative = Annotated[float, Field(ge=0)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1)]
+from temporalzoom.config import data as data_sections
+from temporalzoom.config import networks
+from temporalzoom.config.base import (
+    BelowOne,
+    Count,
+    Device,
+    FromZero,
+    NotNegative,
+    Positive,
+    Precision,
+    Section,
+    Share,
+    sections_of,
+)
+from temporalzoom.config.data import DataConfig, FolderData
+from temporalzoom.config.networks import ModelConfig, ZoomSection
+
 Tiou = Annotated[float, Field(gt=0, le=1)]
-Precision = Literal["float32", "bfloat16"]
-
-
-class Section(BaseModel):
-    """Base of every part of the tree: unknown keys are errors, values never change after loading."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _nothing_below(cls, value: Any, info: ValidationInfo) -> Any:
-        """`training:` with nothing below it, as when all its keys are commented out, is a section of defaults."""
-        is_section = info.field_name is not None and inner_section(cls.model_fields[info.field_name]) is not None
-        return {} if value is None and is_section else value
-
-
-class ZoomBenchConfig(Section):
-    """Knobs of the embedded benchmark. Times in seconds; `noise` is the standard deviation of every channel."""
-
-    seed: Annotated[int, Field(ge=0)] | None = None  # what sequences are drawn from; null: the seed of the training
-    sequences: Count = 96
-    test_sequences: Count = 48
-    length: Count = 512
-    dimension: Count = 32
-    classes: Annotated[int, Field(ge=2)] = 6
-    stride: Positive = 4.0
-    window: NotNegative = 8.0
-    fps: Positive = 30.0
-    noise: NotNegative = 1.0
-    signal: Positive = 6.0
-    shortest: Positive = 0.5
-    longest: Positive = 14.0
-    mean_gap: NotNegative = 2.0
-    back_to_back: Share = 0.15
-    overlap: Share = 0.10
-    flashes_per_minute: NotNegative = 6.0
-    blurs_per_minute: NotNegative = 3.0
-
-    @field_validator("classes")
-    @classmethod
-    def _in_pairs(cls, value: int) -> int:
-        if value % 2:
-            raise ValueError(f"must be an even number, because classes come in pairs, got {value}")
-        return value
-
-    @model_validator(mode="after")
-    def _can_be_drawn(self) -> ZoomBenchConfig:
-        if self.shortest > self.longest:
-            raise ValueError(f"shortest must be at most longest ({self.longest:g}), got {self.shortest:g}")
-        if self.back_to_back + self.overlap > 1:
-            raise ValueError(
-                f"back_to_back and overlap must be at most 1 together, got {self.back_to_back:g} and {self.overlap:g}"
-            )
-        return self
-
-
-class DataConfig(Section):
-    """Where samples come from: the embedded benchmark, a known data set, or one annotation file and one folder."""
-
-    source: Literal[
-        "zoombench", "folder", "sbhar", "tug", "thumos14", "activitynet", "fineaction", "ego4d_mq", "epic_kitchens"
-    ] = "zoombench"
-    root: Path | None = None  # of a known data set: the folder as its authors publish it
-    annotations: Path | None = None
-    features: Path | None = None  # a folder with one file per recording, or an .npz archive with one array each
-    videos: Path | None = None  # train the backbone too: a folder with one video per recording, no features needed
-    prefix: str = ""  # of the names of feature files, such as v_
-    stride: Positive | None = None
-    window: NotNegative | None = None
-    fps: Positive | None = None  # null: the annotation file says it per recording
-    raw: bool = False  # files hold one row per frame; windows are cut from them here
-    missing: Literal["error", "interpolate"] = "error"
-    keypoints: Annotated[str, Field(pattern="^[a-z]*$")] = ""  # raw poses, such as xyc per keypoint: its geometry
-    sensors: Literal["acc", "acc+gyro"] = "acc+gyro"  # sbhar, tug
-    background: tuple[str, ...] = ()  # labels that are no actions
-    task: Literal["verb", "noun"] | None = None  # of epic_kitchens
-    class_agnostic: bool = False  # learn when something happens, not what; see inference.video_scores
-    clip: bool = False  # cut instances to their recording, drop those of which nothing is left, and say how many
-    resize: Count | None = None  # interpolate the features of every recording to so many positions
-    train_subset: str = "train"
-    test_subset: str = "test"
-    test_recordings: tuple[str, ...] = ()  # patterns such as rat4*; for files that name no subsets
-    leave_out: str | None = None  # the recordings of this subject are the test subset, all others train
-    validation_fold: Annotated[int, Field(ge=0, lt=4)] | None = None  # tune: test on a quarter of the training subset
-    folds: Annotated[int, Field(ge=2)] | None = None  # cross-validate: all subjects are dealt to so many folds
-    fold: Annotated[int, Field(ge=0)] = 0  # with folds: the subjects of this one are the test subset, all others train
-    zoombench: ZoomBenchConfig = ZoomBenchConfig()
-
-    @model_validator(mode="after")
-    def _one_way_to_split(self) -> DataConfig:
-        if self.folds is None:
-            if self.fold:
-                raise ValueError(f"fold: number {self.fold} of how many? give folds too")
-            return self
-        if self.fold >= self.folds:
-            raise ValueError(f"fold: {self.folds} folds are numbered from 0 to {self.folds - 1}, got {self.fold}")
-        if self.leave_out is not None:
-            raise ValueError("folds: says who is tested, and so does leave_out; give one of them")
-        return self
-
-    @model_validator(mode="after")
-    def _keypoints_of_raw_poses(self) -> DataConfig:
-        if self.keypoints and not (self.raw and self.source == "folder"):
-            raise ValueError("keypoints: are those of raw poses; needs data.source=folder and data.raw=true")
-        if self.keypoints and not set("xyz") & set(self.keypoints):
-            raise ValueError(f"keypoints: {self.keypoints} has no coordinate; a letter per value, such as xy or xyc")
-        return self
 
 
 class FrameAugmentConfig(Section):
     """How the frames of a crop are varied, all of them alike; zero switches a variation off. Time is never reversed,
     nor are pictures mirrored: left and right may be what an action is about."""
 
-    crop: Annotated[float, Field(ge=0, lt=1)] = 0.0  # up to this share of the picture's side is left out
-    colour: Annotated[float, Field(ge=0, lt=1)] = 0.0  # brightness, contrast, saturation by up to this share
-    jitter: Annotated[int, Field(ge=0)] = 0  # a frame may be shown up to so many frames early or late, in order
+    crop: BelowOne = 0.0
+    """a random square of the picture, smaller by up to this share"""
+    colour: BelowOne = 0.0
+    """brightness, contrast and saturation up or down by up to this share"""
+    jitter: FromZero = 0
+    """a frame may be shown up to this many frames early or late; their order stays"""
 
 
 class BackboneConfig(Section):
     """With `data.videos`: the network that turns frames into features, and how it is trained with the detector."""
 
     name: str = "swin3d_t"
-    weights: str | None = None  # swin3d: kinetics400, random, or a file; null: the backbone's own
-    size: Count | None = None  # side of the frames; null: the backbone's own
-    trainable: int | Literal["all", "none"] = "all"  # a number: so many blocks, the last ones
-    checkpointing: bool = False  # recompute in the backward pass: memory of a few windows, not of all; same result
-    learning_rate_factor: Positive = 0.1  # of training.learning_rate
+    """with `data.videos`: `swin3d_t`, `swin3d_s`, `swin3d_b` or `efficientnet_lite0`"""
+    weights: str | None = None
+    """of `swin3d_*`: `kinetics400`, `random`, or a checkpoint file; null: the backbone's own"""
+    size: Count | None = None
+    """side of the frames in pixels; null: the backbone's own"""
+    trainable: int | Literal["all", "none"] = "all"
+    """`all`, `none`, or a number of blocks, the last ones"""
+    checkpointing: bool = False
+    """recompute the backbone in the backward pass: less memory, same result"""
+    learning_rate_factor: Positive = 0.1
+    """learning rate of the backbone, as a factor of `training.learning_rate`"""
     augment: FrameAugmentConfig = FrameAugmentConfig()
 
     @field_validator("trainable", mode="before")
@@ -154,185 +70,199 @@ class BackboneConfig(Section):
 class AugmentConfig(Section):
     """How training crops are varied; zero switches a variation off. Time is never reversed."""
 
-    shift: bool = False  # raw signals: crops begin at any row, not only at multiples of the stride
-    warp: Annotated[float, Field(ge=0, lt=1)] = 0.0  # time runs slower or faster by up to this share
-    rotate: Annotated[float, Field(ge=0, le=180)] = 0.0  # degrees, of three-axis sensors (raw signals)
-    gain: Annotated[float, Field(ge=0, lt=1)] = 0.0  # each channel louder or quieter by up to this share
-    noise: NotNegative = 0.0  # standard deviation, in units of the channel's own
-    drop: Share = 0.0  # probability that a channel is silent
-    splice: Share = 0.0  # probability that a crop goes on as a piece of another recording
-
-
-class ModelConfig(Section):
-    name: str = "uniform-6"
-    width: Count = 128
-    heads: Count = 4
-    window: Count | None = 9  # reach of attention in positions; null: global
-    dropout: Share = 0.1
-    drop_path: Annotated[float, Field(ge=0, lt=1)] = 0.0  # whole residual branches, for a sequence at a time
-    layer_scale: Positive | None = None  # a factor per channel on residual branches, from here on; null: none
-    standardize: bool = False  # every input channel to zero mean and unit variance, as measured on the training subset
-    stem: tuple[Count, ...] = ()  # strides of convolutions over raw rows; their product is data.stride
-    head: Literal["mlp", "convolution"] = "mlp"  # uniform, tzn: reads a position on its own, or with its neighbours
-    levels: Annotated[int, Field(ge=1, le=12)] = 1  # uniform, tzn: above the first, coarser ones for longer instances
-    finest: Positive = 4.0  # longest offset of the first level, in positions, if there are several
-
-
-class TZNConfig(Section):
-    """Adaptive depth of the model `tzn`; the other models take no notice."""
-
-    shallow_layers: Annotated[int, Field(ge=0)] = 2  # 0: the convolutions before them alone
-    deep_layers: Count = 7
-    deep_window: Count = 32  # with zoom 0: an active token sees other active ones up to so many positions away
-    expansion: Count = 2  # of the feed-forward layers
-    zoom: Annotated[int, Field(ge=0)] = 24  # an active token sees the shallow tokens so many positions to either side
-    combine: Literal["residual", "logits", "features", "layers"] = "residual"
-    normalize_logits: bool = False
-    depth: bool = True
-    uncertainty: bool = True
-    context: Literal["convolution", "attention"] = "convolution"  # around a position, to tell how uncertain it is
-    pruning: bool = True
-    keep: Share = 0.8
-    protect_frames: NotNegative = 12.0
-    protection: Literal["predicted", "oracle"] = "predicted"  # oracle: around the true boundaries, an ablation
-    hysteresis: Literal["none", "hold", "deadzone"] = "hold"
-    band: Share = 0.05
-    tau_min: Share | None = None  # null: the threshold that lets `share` of the positions pass, learned in training
-    share: Share = 0.1
-    warmup: Annotated[int, Field(ge=0)] = 200
-    explore: Share = 1.0
-    budget: Share | None = None
-    execution: Literal["sparse", "dense"] = "sparse"
-    checkpoint_deep: bool = False
-    supervision: Literal["value", "penalty"] = "value"
-    shallow_weight: NotNegative = 0.5
-    deep_weight: NotNegative = 0.5
-    depth_weight: NotNegative = 0.5  # supervision: value
-    boundary_value: NotNegative = 0.5  # supervision: value; of one position's error in distance beside a boundary
-    compute_weight: NotNegative = 0.05  # supervision: penalty, the paper's lambda_c
-    prune_weight: NotNegative = 0.01
-    uncertainty_weight: NotNegative = 0.1
-
-
-class PyramidConfig(Section):
-    """Levels of `actionformer`, `tridet` and `temporalmaxer`: each has half the positions of the one before."""
-
-    levels: Annotated[int, Field(ge=1, le=12)] = 6
-    finest: Positive = 4.0  # longest offset of the first level, in positions; each level after it reaches twice as far
-    stem_layers: Annotated[int, Field(ge=0)] = 2  # at full resolution; temporalmaxer has none
-    head_layers: Annotated[int, Field(ge=2)] = 3  # the last one included
-    expansion: Positive | None = None  # of the feed-forward layers; null: 4 (actionformer), 1.5 (tridet)
-    bins: Count = 16  # tridet: neighbours to either side that may hold the boundary
-    granularity: Positive = 5.0  # tridet: the wide kernel against the narrow one, k
-
-
-class BMNConfig(Section):
-    """The boundary-matching map of `bmn`."""
-
-    durations: Count = 64  # longest segment, in positions
-    samples: Count = 32  # points at which a candidate segment is read
-    widened: NotNegative = 0.5  # share of its length that is read before and after it
+    shift: bool = False
+    """crops of raw signals begin at any row, not only at multiples of the stride; default of raw signals: true"""
+    warp: BelowOne = 0.0
+    """time runs slower or faster by up to this share; default of raw signals: 0.3"""
+    rotate: Annotated[float, Field(ge=0, le=180)] = 0.0
+    """raw signals of three-axis sensors are rotated by up to this many degrees; default of `sbhar` and `tug`: 15"""
+    noise: NotNegative = 0.0
+    """standard deviation of added noise, in units of the channel's own"""
+    drop: Share = 0.1
+    """probability that a channel is zero throughout a crop"""
 
 
 class BDRConfig(Section):
     """Boundary Distance Regression: the field, its loss."""
 
     enabled: bool = True
+    """predict signed distances to the boundaries, and move segment ends to their zero crossings"""
     channels: Literal["start_end", "joint"] = "start_end"
-    radius: Annotated[float, Field(ge=1)] | None = 16.0  # grid units; null: the paper's literal, unclipped form
-    smoothing: NotNegative = 0.0  # grid units
-    far_weight: Share = 0.05
-    alpha: NotNegative = 0.1
-    weight: NotNegative = 1.0
-    variance_weight: NotNegative = 0.1
-    scales: Literal["finest", "all"] = "finest"  # of a pyramid: the loss on its finest level, or on every level s ...
-    scale_weight: Literal["one", "sqrt", "inverse"] = "sqrt"  # ... with weight 1, 1/sqrt(s) or 1/s
+    """a field for starts and one for ends, or one for both"""
+    radius: Annotated[float, Field(ge=1)] | None = 8.0
+    """distances are clipped here, in positions; null: unclipped, the paper's literal form"""
+    smoothing: NotNegative = 0.0
+    """standard deviation of the annotated boundaries in positions; smooths the targets"""
+    weight: NotNegative = 0.15
+    """weight of the distance loss"""
+    scales: Literal["finest", "all"] = "finest"
+    """with several levels: the loss on the finest level, or on every level s ..."""
+    scale_weight: Literal["one", "sqrt", "inverse"] = "sqrt"
+    """... with weight 1, 1/sqrt(s) or 1/s"""
+
+    @model_validator(mode="after")
+    def _smoothing_fits_the_radius(self) -> BDRConfig:
+        limit = math.inf if self.radius is None else (self.radius - 1) / 6
+        if self.smoothing > limit:
+            raise ValueError(
+                f"smoothing: at most {limit:.3g} positions fit a radius of {self.radius:g}, got {self.smoothing:g}"
+            )
+        return self
 
 
 class TrainingConfig(Section):
-    steps: Count = 2000
+    steps: Count = 1200
+    """optimizer steps"""
     batch_size: Count = 8
-    length: Count = 256  # positions per crop
+    """crops per batch"""
+    length: Count = 192
+    """positions per crop"""
     accumulate: Count = 1
-    learning_rate: Positive = 1e-4
-    weight_decay: NotNegative = 1e-4
-    warmup_steps: Annotated[int, Field(ge=0)] = 100
-    clip_norm: Positive = 1.0
-    ema_decay: Share = 0.999
+    """batches per optimizer step"""
+    learning_rate: Positive = 1e-3
+    """of AdamW, after warm-up; then cosine to zero"""
+    weight_decay: NotNegative = 0.05
+    """on the matrices of linear layers and convolutions"""
+    betas: tuple[BelowOne, BelowOne] = (0.9, 0.95)
+    """of AdamW"""
+    warmup_steps: FromZero = 50
+    """steps of linear warm-up"""
+    ema_decay: Share = 0.99
+    """of the moving average of the weights, which is what is evaluated"""
     assignment: Literal["center", "hungarian", "both"] = "center"
-    center_radius: Positive = 1.5  # positions
-    center_fraction: Share = 0.0  # of an instance's length
+    """single level only: positions near an instance's centre answer for it, one position does (as in DETR), or both"""
     focal_alpha: Share = 0.25
-    focal_gamma: NotNegative = 2.0
-    positives: Positive | None = None  # losses are per positive of a running mean that starts here; null: of the batch
-    box_loss: Literal["l1+giou", "diou"] = "l1+giou"
-    quality_power: NotNegative = 0.0  # class losses of positives weigh by their box's overlap to this power (tridet)
-    l1_weight: NotNegative = 1.0
-    giou_weight: NotNegative = 1.0
-    box_variance_weight: NotNegative = 0.1
+    """weight of positives in the focal loss"""
+    positives: Positive | None = 100.0
+    """losses are divided by a running mean of the positives per batch that starts here; null: by those of the batch"""
+    box_loss: Literal["l1+giou", "diou"] = "diou"
+    """loss of segment boundaries"""
+    quality_power: NotNegative = 0.0
+    """class losses of positives weigh by their box's overlap to this power; default of `tridet`: 0.2"""
     precision: Precision = "float32"
+    """of the products in the network; float16 on cuda only"""
     log_every: Count = 10
+    """steps between two lines of metrics.jsonl"""
     checkpoint_every: Count = 500
+    """steps between two checkpoints"""
     keep_checkpoints: Count = 2
+    """older ones are deleted"""
 
 
 class InferenceConfig(Section):
-    threshold: Share = 0.2  # segments below are not shown to a user; evaluation uses min_score
+    threshold: Share = 0.2
+    """segments with a lower score are not shown to a user; evaluation goes down to `min_score`"""
     min_score: Share = 0.001
-    candidates: Count = 2000  # highest scores that enter suppression
+    """candidates with a lower score are dropped; default of `bmn`: 1e-5"""
+    candidates: Count = 2000
+    """highest scores that enter suppression"""
     suppression: Literal["soft", "hard", "none", "bmn"] = "soft"
+    """of duplicates; `bmn`: as that model was published, and its default"""
     sigma: Positive = 0.5
+    """of soft suppression; default of `bmn`: 0.4"""
     tiou_threshold: Share = 0.5
-    voting: Annotated[float, Field(gt=0, le=1)] | None = None  # candidates with this tIoU have a say in the ends
+    """of hard suppression"""
+    voting: Annotated[float, Field(gt=0, le=1)] | None = None
+    """candidates with this tIoU to a selected segment vote on its ends; null: none do"""
     max_segments: Count = 200
+    """per recording"""
     refine: Literal["none", "snap", "newton", "fuse"] = "fuse"
+    """how zero crossings move segment ends: not, to the nearest, by Newton steps, fused by predicted variances"""
     max_move: Share = 0.3
-    certainty: NotNegative = 0.0  # scores count by the overlap that predicted variances let expect, to this power
-    max_length: Count = 2304  # longer sequences are cut into overlapping windows
-    precision: Precision = "float32"  # of the products in the network
-    video_scores: Path | None = None  # a classifier's scores per recording, for a class-agnostic model
+    """farthest move of an end, as a share of the segment's length"""
+    min_slope: NotNegative = 0.5
+    """with `snap`: least slope of a zero crossing that counts as a boundary (the paper's theta_grad)"""
+    boundary_window: Positive = 5.0
+    """with `snap`: of crossings closer than half of this, in positions, the steepest stays"""
+    certainty: NotNegative = 4.0
+    """scores are multiplied by the expected tIoU, from predicted variances, to this power"""
+    max_length: Count = 2304
+    """longer sequences are cut into overlapping windows"""
+    precision: Precision = "float32"
+    """of the products in the network"""
+    video_scores: Path | None = None
+    """a classifier's scores per recording, which label the segments of a class-agnostic model"""
 
 
 class EvaluationConfig(Section):
     thresholds: Annotated[tuple[Tiou, ...], Field(min_length=1)] = (0.3, 0.4, 0.5, 0.6, 0.7)
+    """tIoU thresholds of `tzoom eval`"""
 
 
 class Config(Section):
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
-    data: DataConfig = DataConfig()
-    backbone: BackboneConfig = BackboneConfig()
-    model: ModelConfig = ModelConfig()
-    tzn: TZNConfig = TZNConfig()
-    pyramid: PyramidConfig = PyramidConfig()
-    bmn: BMNConfig = BMNConfig()
+    """seed of data, initial weights, batches and dropout"""
+    device: Device = "auto"
+    """`auto`: a GPU (cuda, mps) if there is one, else the processor"""
+    data: DataConfig = FolderData()
+    model: ModelConfig = ZoomSection()
     bdr: BDRConfig = BDRConfig()
     training: TrainingConfig = TrainingConfig()
     augment: AugmentConfig = AugmentConfig()
+    backbone: BackboneConfig = BackboneConfig()
     inference: InferenceConfig = InferenceConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _with_companions(cls, tree: Any) -> Any:
+        """Defaults that the chosen architecture and the kind of data bring along."""
+        return with_companions(tree) if isinstance(tree, dict) else tree
 
-def config_fields(section: type[BaseModel] = Config, prefix: str = "") -> dict[str, FieldInfo]:
-    """Every dotted key of the tree and its field, sections before the keys below them."""
+
+def with_companions(tree: dict[str, Any]) -> dict[str, Any]:
+    """The tree with the defaults that its model and data choose; what the tree itself says comes first."""
+    model, chosen = tree.get("model"), tree.get("data")
+    section = networks.SECTIONS.get(networks.family_of(model if isinstance(model, dict) else {}) or "")
+    result = dict(tree)
+    for defaults in (data_sections.companions(chosen), {} if section is None else section.companions):
+        for name, values in defaults.items():
+            given = result.get(name)
+            if given is None or isinstance(given, dict):
+                result[name] = {**values, **(given or {})}
+    return result
+
+
+def config_fields(tree: dict[str, Any] | None = None) -> dict[str, FieldInfo]:
+    """Every dotted key and its field, sections before the keys below them.
+
+    tree: settings whose `model.name` and `data.source` choose the sections; None: the keys of all choices.
+    """
     fields: dict[str, FieldInfo] = {}
-    for name, field in section.model_fields.items():
-        fields[prefix + name] = field
-        inner = inner_section(field)
-        if inner is not None:
-            fields |= config_fields(inner, f"{prefix}{name}.")
+
+    def visit(section: type[Section], prefix: str) -> None:
+        for name, field in section.model_fields.items():
+            fields.setdefault(prefix + name, field)
+            for inner in sections_of(field):
+                if tree is None or prefix or name not in ("model", "data") or inner in chosen:
+                    visit(inner, f"{prefix}{name}.")
+
+    chosen = _chosen_sections(tree or {})
+    visit(Config, "")
     return fields
 
 
-def inner_section(field: FieldInfo) -> type[BaseModel] | None:
-    """The class of a field that is a section, None for a single setting."""
-    inner = field.annotation
-    return inner if isinstance(inner, type) and issubclass(inner, BaseModel) else None
+def _chosen_sections(tree: dict[str, Any]) -> tuple[type[Section] | None, ...]:
+    model, data = tree.get("model"), tree.get("data")
+    source = data.get("source", data_sections.DEFAULT) if isinstance(data, dict) else data_sections.DEFAULT
+    model = model if isinstance(model, dict) else {}
+    return (
+        networks.SECTIONS.get(networks.family_of(model) or "") or networks.SECTIONS[networks.DEFAULT],
+        data_sections.SECTIONS.get(source if isinstance(source, str) else "") or data_sections.SECTIONS["folder"],
+    )
 
 
-def first_difference(before: Config, now: Config) -> tuple[str, Any, Any] | None:
-    """The first key, in the order of the tree, whose values differ, and both values."""
+def first_difference(before: Config, now: Config, ignore: tuple[str, ...] = ("device",)) -> tuple[str, Any, Any] | None:
+    """The first key, in the order of the tree, whose values differ, and both values; a missing one counts as None."""
     for key in config_fields():
-        old, new = attrgetter(key)(before), attrgetter(key)(now)
-        if old != new and not isinstance(new, BaseModel):
+        old, new = (_value(config, key) for config in (before, now))
+        if old != new and not isinstance(new, Section) and not isinstance(old, Section) and key not in ignore:
             return key, old, new
     return None
+
+
+def _value(config: Config, key: str) -> Any:
+    try:
+        return attrgetter(key)(config)
+    except AttributeError:
+        return None

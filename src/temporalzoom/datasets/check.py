@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
 from temporalzoom.errors import InputError
 from temporalzoom.formats.annotations import Annotations, Recording
+from temporalzoom.progress import track
 from temporalzoom.signals.feature_store import FeatureStore
 from temporalzoom.signals.sidecars import Sidecar, disagreement
 from temporalzoom.timegrid import TimeGrid
@@ -65,9 +65,7 @@ def check_data(
     """
     problems: dict[str, list[Problem]] = {name: [] for name in annotations.recordings}
     widths: dict[str, int] = {}
-    silent = console is None or not console.is_terminal
-    watched = track(annotations.recordings.items(), "reading", console=console, transient=True, disable=silent)
-    for name, recording in watched:
+    for name, recording in track(annotations.recordings.items(), "reading", console):
         try:
             grid = grid_for(recording)
         except ValueError as error:

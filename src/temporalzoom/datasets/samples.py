@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from temporalzoom.errors import InputError
 from temporalzoom.segments import Segments
 from temporalzoom.signals.extraction import ExtractionSettings
-from temporalzoom.signals.framing import Framing
 from temporalzoom.signals.pieces import Video
+from temporalzoom.signals.preparation import Framing
 from temporalzoom.timegrid import TimeGrid
 
 

@@ -12,10 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from rich.console import Console
-from rich.progress import track
 
-from temporalzoom.config import DataConfig
-from temporalzoom.datasets.activitynet import read_activitynet
+from temporalzoom.config import DataConfig, ZoomBenchData
 from temporalzoom.datasets.check import (
     MISSING,
     Features,
@@ -25,25 +23,19 @@ from temporalzoom.datasets.check import (
     load_and_check,
     raise_on_problems,
 )
-from temporalzoom.datasets.ego4d_mq import read_ego4d_mq
-from temporalzoom.datasets.epic_kitchens import read_epic_kitchens
-from temporalzoom.datasets.fineaction import read_fineaction
+from temporalzoom.datasets.inertial_sets import open_sbhar, open_tug
 from temporalzoom.datasets.samples import Sample, Split
-from temporalzoom.datasets.sbhar import open_sbhar
-from temporalzoom.datasets.splits import SETTINGS, with_subsets
-from temporalzoom.datasets.thumos14 import read_thumos14
-from temporalzoom.datasets.tug import open_tug
-from temporalzoom.datasets.video_sets import AGNOSTIC, annotation_file, clipped, without_labels
-from temporalzoom.datasets.zoombench import make_zoombench
+from temporalzoom.datasets.splits import with_subsets
+from temporalzoom.datasets.video_sets import VIDEO_SETS, annotation_file, clipped, read_video_set, without_labels
+from temporalzoom.datasets.zoombench import ZoomBench, make_zoombench
 from temporalzoom.errors import InputError
-from temporalzoom.formats.annotations import Annotations, Recording, read_annotations
+from temporalzoom.formats import Annotations, Recording, read_annotations
+from temporalzoom.progress import track
+from temporalzoom.segments import AGNOSTIC
 from temporalzoom.signals.extraction import ExtractionSettings, find_videos
 from temporalzoom.signals.feature_store import FeatureStore, open_features, open_sidecars
-from temporalzoom.signals.framing import Framing
-from temporalzoom.signals.keypoints import keypoint_count, pose_geometry
-from temporalzoom.signals.missing import fill_missing
 from temporalzoom.signals.pieces import Video, open_video
-from temporalzoom.signals.resizing import resize_features
+from temporalzoom.signals.preparation import Framing, fill_missing, keypoint_count, pose_geometry, resize_features
 from temporalzoom.signals.sidecars import Sidecar, common_settings, contradictions
 from temporalzoom.timegrid import TimeGrid
 
@@ -70,15 +62,11 @@ def load_data(
     console: Console | None = None,
 ) -> LoadedData:
     """Read what is asked for. Everything wrong with it raises one `DataProblems` that lists it all."""
-    if data.videos is not None and data.source not in READERS:
-        raise InputError(f"data.videos: data.source is {data.source}, which has none; it may be {', '.join(READERS)}")
-    if data.source == "zoombench":
-        for key in SETTINGS:
-            if getattr(data, key) not in (None, ()):
-                raise InputError(f"data.{key}: zoombench draws its test sequences itself; leave it out")
+    if isinstance(data, ZoomBenchData):
+        bench, drawn = ZoomBench.of(data), seed if data.seed is None else data.seed
         return LoadedData(
-            make_zoombench(data.zoombench, seed, "train") if train else None,
-            make_zoombench(data.zoombench, seed, "test") if test else None,
+            make_zoombench(bench, drawn, "train") if train else None,
+            make_zoombench(bench, drawn, "test") if test else None,
         )
     store = None
     if takes_videos(data):
@@ -113,11 +101,7 @@ def _read_folder(data: DataConfig) -> Annotations:
 # Sources of one annotation file; their features are one folder or archive, `data.features`.
 READERS: dict[str, Callable[[DataConfig], Annotations]] = {
     "folder": _read_folder,
-    "thumos14": read_thumos14,
-    "activitynet": read_activitynet,
-    "fineaction": read_fineaction,
-    "ego4d_mq": read_ego4d_mq,
-    "epic_kitchens": read_epic_kitchens,
+    **dict.fromkeys(VIDEO_SETS, read_video_set),
 }
 # Sources of which annotations and signals belong together.
 OPENERS: dict[str, Callable[[DataConfig], tuple[Annotations, FeatureStore]]] = {"sbhar": open_sbhar, "tug": open_tug}
@@ -201,9 +185,7 @@ def check_videos(
         raise InputError(f"data.videos: {error}") from None
     videos: dict[str, Video] = {}
     problems: list[Problem] = []
-    silent = console is None or not console.is_terminal
-    named = annotations.recordings.items()
-    for name, recording in track(named, "opening", console=console, transient=True, disable=silent):
+    for name, recording in track(annotations.recordings.items(), "opening", console):
         file = files.get(data.prefix + name)
         if file is None:
             problems.append(Problem(name, MISSING, f"no video {data.prefix}{name}.* in {folder}"))

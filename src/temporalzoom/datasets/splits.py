@@ -11,7 +11,6 @@ from temporalzoom.errors import InputError
 from temporalzoom.formats.annotations import Annotations, Recording
 
 FOLDS = 4
-SETTINGS = ("test_recordings", "leave_out", "folds", "validation_fold")  # of DataConfig; each empty or None by default
 
 
 def with_subsets(annotations: Annotations, data: DataConfig) -> Annotations:

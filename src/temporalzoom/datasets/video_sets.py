@@ -1,19 +1,26 @@
-"""What the field's video benchmarks share: annotation files of two projects, and what is to be said about them."""
+"""The field's video benchmarks: annotation files of two projects, and notes on what they hold.
+
+ActivityNet's videos have vanished from the web since its release, so that no two copies hold the same; THUMOS14 has 213
+test videos with temporal annotations, of which papers score 210 to 213. Nothing is left out here: notes count what is
+there.
+"""
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from temporalzoom.config import DataConfig
 from temporalzoom.errors import InputError
-from temporalzoom.formats.annotations import Annotations, Recording, read_annotations
-from temporalzoom.segments import Segments
+from temporalzoom.formats import Annotations, Recording, read_annotations
+from temporalzoom.segments import AGNOSTIC, Segments
 
-AGNOSTIC = "action"  # the one class of a class-agnostic model
 SLACK = 0.1  # seconds by which an annotator's rounding may pass the end, as in the data check
+BSN_PREFIX = "v_"  # BSN's names have it, the official ones and those of classifier scores do not
+BSN_TABLE = "video_info_new.csv"
 
 
 @dataclass(frozen=True)
@@ -21,12 +28,39 @@ class VideoSet:
     """What is known of a benchmark before any file is read.
 
     subsets: names of the training and of the test subset, as ActionFormer and as OpenTAD call them in their files.
-    classes: how many the benchmark has. videos: how many each subset was released with, by the first of those names.
+    classes: how many the benchmark has; where it is several tasks, by task. videos: how many each subset was released
+    with, by the first of those names. disputed: test videos that some papers leave out.
     """
 
     subsets: tuple[tuple[str, str], ...]
-    classes: int
+    classes: int | Mapping[str, int]
     videos: Mapping[str, int] = field(default_factory=dict)
+    disputed: tuple[str, ...] = ()
+
+
+VIDEO_SETS = {
+    # 20 sports; trained on the annotated validation videos, scored on the test videos.
+    "thumos14": VideoSet(
+        subsets=(("Validation", "Test"), ("training", "validation")),
+        classes=20,
+        videos={"Validation": 200, "Test": 213},
+        disputed=("video_test_0000270", "video_test_0001292", "video_test_0001496"),  # annotations wrong or empty
+    ),
+    # Everyday activities, one or a few long instances per video.
+    "activitynet": VideoSet(
+        subsets=(("training", "validation"),),
+        classes=200,
+        videos={"training": 10024, "validation": 4926, "testing": 5044},
+    ),
+    # Fine-grained classes, many short and overlapping instances (`annotations_gt.json`).
+    "fineaction": VideoSet(subsets=(("training", "validation"),), classes=106),
+    # Moment Queries in egocentric clips of up to eight minutes; a recording is a clip (`clip_uid`).
+    "ego4d_mq": VideoSet(subsets=(("training", "validation"), ("train", "val")), classes=110),
+    # EPIC-Kitchens-100: long egocentric videos, very many short instances; verbs and nouns are two tasks.
+    "epic_kitchens": VideoSet(
+        subsets=(("training", "validation"), ("train", "val")), classes={"verb": 97, "noun": 300}
+    ),
+}
 
 
 def annotation_file(data: DataConfig) -> Path:
@@ -35,13 +69,32 @@ def annotation_file(data: DataConfig) -> Path:
     return data.annotations
 
 
-def read_video_set(data: DataConfig, known: VideoSet, label_keys: Sequence[str] = ("label",)) -> Annotations:
+def read_video_set(data: DataConfig) -> Annotations:
     """The annotation file of a benchmark, in the form of either project."""
-    annotations = read_annotations(annotation_file(data), label_keys=label_keys, allow_unlabelled=True)
-    return as_video_set(annotations, data, known)
+    known = VIDEO_SETS[data.source]
+    if isinstance(known.classes, Mapping):
+        return _read_task(data, known, known.classes)
+    annotations = read_annotations(annotation_file(data), allow_unlabelled=True)
+    if data.source == "activitynet" and not any(recording.subset for recording in annotations.recordings.values()):
+        annotations = _with_subsets_of_the_table(annotations, data)
+    return as_video_set(annotations, data, known, known.classes)
 
 
-def as_video_set(annotations: Annotations, data: DataConfig, known: VideoSet) -> Annotations:
+def _read_task(data: DataConfig, known: VideoSet, classes: Mapping[str, int]) -> Annotations:
+    """Files hold one task (`label`) or several (`verb_label`, `noun_label`); `data.task` says which is meant."""
+    if data.task is None:
+        raise InputError(f"data.task: which one, {' or '.join(classes)}? EPIC-Kitchens has both")
+    annotations = read_annotations(
+        annotation_file(data), label_keys=("label", f"{data.task}_label"), allow_unlabelled=True
+    )
+    annotations = as_video_set(annotations, data, known, classes[data.task])
+    for other in classes.keys() - {data.task}:
+        if str(annotations.extra.get("version", "")).endswith(f"-{other}"):  # OpenTAD's files say what they hold
+            raise InputError(f"{data.annotations}: holds {other}s, and data.task is {data.task}")
+    return annotations
+
+
+def as_video_set(annotations: Annotations, data: DataConfig, known: VideoSet, classes: int) -> Annotations:
     """Annotations whose subsets have the configuration's names, with all classes, and notes on what is there.
 
     The class list is that of the whole file: one that only the test subset has belongs to the benchmark all the same.
@@ -53,11 +106,17 @@ def as_video_set(annotations: Annotations, data: DataConfig, known: VideoSet) ->
             f"{data.annotations}: {len(hidden)} videos of the subset {hidden[0].subset!r} have no key 'annotations', "
             f"the first is {hidden[0].name}: they cannot be trained on or scored"
         )
-    notes = [f"{data.source}: {len(annotations.classes)} of {known.classes} classes"]
+    notes = [f"{data.source}: {len(annotations.classes)} of {classes} classes"]
     if known.videos:
         present = Counter(_official(r.subset, data, known) for r in annotations.recordings.values())
         counts = [f"{present[subset.casefold()]} of {total} {subset}" for subset, total in known.videos.items()]
         notes.append(f"{data.source}: videos, of those released: {', '.join(counts)}")
+    if known.disputed:
+        left = [name for name in known.disputed if name in annotations.recordings]
+        notes.append(
+            f"{data.source}: of the test videos that some leave out ({', '.join(known.disputed)}), "
+            f"{len(left)} are present: {', '.join(left) or 'none'}"
+        )
     return replace(annotations, declared=True, notes=(*annotations.notes, *notes))
 
 
@@ -85,6 +144,31 @@ def clipped(annotations: Annotations) -> Annotations:
 def without_labels(segments: Segments) -> Segments:
     """The same segments, all of the one class of a class-agnostic model."""
     return Segments(segments.starts, segments.ends, [AGNOSTIC] * len(segments), segments.scores)
+
+
+def _with_subsets_of_the_table(annotations: Annotations, data: DataConfig) -> Annotations:
+    """BSN and BMN keep the subsets of their `anet_anno_action.json` in a table beside it."""
+    path = annotation_file(data).with_name(BSN_TABLE)
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            subsets = {row["video"]: row["subset"] for row in csv.DictReader(file)}
+    except OSError:
+        raise InputError(
+            f"{data.annotations}: names no subsets, and there is no {BSN_TABLE} beside it that does"
+        ) from None
+    except KeyError as error:
+        raise InputError(f"{path}: no column {error.args[0]!r}") from None
+    missing = [name for name in annotations.recordings if not subsets.get(name)]
+    if missing:
+        raise InputError(
+            f"{path}: no subset for {len(missing)} videos of {data.annotations}, the first is {missing[0]}"
+        )
+    cut = len(BSN_PREFIX) if all(name.startswith(BSN_PREFIX) for name in annotations.recordings) else 0
+    recordings = {
+        name[cut:]: replace(recording, name=name[cut:], subset=subsets[name])
+        for name, recording in annotations.recordings.items()
+    }
+    return replace(annotations, recordings=recordings)
 
 
 def _named_subsets(annotations: Annotations, data: DataConfig, known: VideoSet) -> Annotations:

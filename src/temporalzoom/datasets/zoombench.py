@@ -16,7 +16,9 @@ It ships as code only; the same seed gives the same bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,22 +26,84 @@ from scipy.ndimage import gaussian_filter1d
 from scipy.signal import lfilter
 from scipy.special import ndtr
 
-from temporalzoom.config import ZoomBenchConfig
+from temporalzoom.config import ZoomBenchData
 from temporalzoom.datasets.samples import Sample, Split
+from temporalzoom.errors import InputError
 from temporalzoom.segments import Segments
 from temporalzoom.timegrid import TimeGrid
 
 PHASES = ("reach", "lift", "turn", "push", "swing", "drop", "step", "kneel", "throw", "catch", "press", "twist")
+MAY_BE_ZERO = ("window", "noise", "mean_gap", "back_to_back", "overlap", "flashes_per_minute", "blurs_per_minute")
 SHARPNESS_KINDS = ("sharp", "medium", "gradual")
 SHARPNESS_SHARES = (0.32, 0.40, 0.28)
 SHARPNESS_WIDTHS = ((0.3, 2.0), (2.0, 4.0), (4.0, 9.0))  # kappa in frames
 
 
-def zoombench_grid(bench: ZoomBenchConfig) -> TimeGrid:
+@dataclass(frozen=True)
+class ZoomBench:
+    """Knobs of the generator. Times in seconds; `noise` is the standard deviation of every channel."""
+
+    sequences: int = 96
+    test_sequences: int = 48
+    length: int = 512
+    dimension: int = 32
+    classes: int = 6
+    stride: float = 4.0
+    window: float = 8.0
+    fps: float = 30.0
+    noise: float = 1.0
+    signal: float = 6.0
+    shortest: float = 0.5
+    longest: float = 14.0
+    mean_gap: float = 2.0
+    back_to_back: float = 0.15
+    overlap: float = 0.10
+    flashes_per_minute: float = 6.0
+    blurs_per_minute: float = 3.0
+
+    def __post_init__(self) -> None:
+        for knob in fields(self):
+            value = getattr(self, knob.name)
+            if not (np.isfinite(value) and (value > 0 or (value == 0 and knob.name in MAY_BE_ZERO))):
+                limit = "not be negative" if knob.name in MAY_BE_ZERO else "be above 0"
+                raise InputError(f"zoombench: {knob.name} must {limit}, got {value:g}")
+        if self.classes % 2:
+            raise InputError(f"zoombench: classes come in pairs: an even number is needed, got {self.classes}")
+        if self.shortest > self.longest:
+            raise InputError(f"zoombench: shortest must be at most longest ({self.longest:g}), got {self.shortest:g}")
+        if self.back_to_back + self.overlap > 1:
+            raise InputError(
+                "zoombench: back_to_back and overlap must be at most 1 together, "
+                f"got {self.back_to_back:g} and {self.overlap:g}"
+            )
+
+    @classmethod
+    def of(cls, data: ZoomBenchData) -> ZoomBench:
+        """The benchmark that a configuration asks for."""
+        return cls(sequences=data.sequences, test_sequences=data.test_sequences, length=data.length)
+
+    @classmethod
+    def parse(cls, knobs: Sequence[str]) -> ZoomBench:
+        """From `key=value`, as they are typed."""
+        kinds = {knob.name: int if isinstance(knob.default, int) else float for knob in fields(cls)}
+        values: dict[str, Any] = {}
+        for knob in knobs:
+            name, equals, text = knob.partition("=")
+            if not equals or name not in kinds:
+                raise InputError(f"{knob!r}: expected key=value with one of {', '.join(kinds)}")
+            try:
+                values[name] = kinds[name](text)
+            except ValueError:
+                kind = "a whole number" if kinds[name] is int else "a number"
+                raise InputError(f"{knob!r}: {name} must be {kind}") from None
+        return cls(**values)
+
+
+def zoombench_grid(bench: ZoomBench) -> TimeGrid:
     return TimeGrid(bench.stride, bench.window, bench.fps)
 
 
-def zoombench_classes(bench: ZoomBenchConfig) -> tuple[str, ...]:
+def zoombench_classes(bench: ZoomBench) -> tuple[str, ...]:
     """Class names, in pairs of opposite order: `reach-lift`, `lift-reach`, ..."""
     names = [PHASES[i] if i < len(PHASES) else f"phase{i}" for i in range(bench.classes)]
     pairs = [(names[i], names[i + 1]) for i in range(0, bench.classes, 2)]
@@ -61,12 +125,8 @@ class _Instance:
     widths: tuple[float, float]
 
 
-def make_zoombench(bench: ZoomBenchConfig, seed: int = 0, subset: str = "train") -> Split:
-    """One subset. Subsets share the class appearance (drawn from `seed` alone) and differ in everything else.
-
-    A seed of `bench` itself comes first.
-    """
-    seed = seed if bench.seed is None else bench.seed
+def make_zoombench(bench: ZoomBench, seed: int = 0, subset: str = "train") -> Split:
+    """One subset. Subsets share the class appearance (drawn from `seed` alone) and differ in everything else."""
     appearance = np.random.default_rng([seed, 0])
     phases = appearance.normal(size=(bench.classes, bench.dimension))
     phases *= bench.signal / np.linalg.norm(phases, axis=1, keepdims=True)
@@ -85,7 +145,7 @@ def sharpness_kind(widths: ArrayLike) -> NDArray[np.intp]:
 
 
 def _make_sequence(
-    bench: ZoomBenchConfig, phases: NDArray, scenes: NDArray, random: np.random.Generator, name: str
+    bench: ZoomBench, phases: NDArray, scenes: NDArray, random: np.random.Generator, name: str
 ) -> ZoomSample:
     grid = zoombench_grid(bench)
     duration = grid.duration(bench.length)
@@ -109,7 +169,7 @@ def _make_sequence(
     return ZoomSample(name, features.astype(np.float32), grid, duration, segments, boundary_widths=widths)
 
 
-def _draw_instances(bench: ZoomBenchConfig, frames: float, random: np.random.Generator) -> list[_Instance]:
+def _draw_instances(bench: ZoomBench, frames: float, random: np.random.Generator) -> list[_Instance]:
     """A walk through time: gap, instance, gap, ... with some gaps zero and some negative (overlap)."""
     instances: list[_Instance] = []
     cursor = random.exponential(bench.mean_gap) * bench.fps
@@ -142,7 +202,7 @@ def _draw_width(length: float, random: np.random.Generator) -> float:
 
 
 def _appearance(
-    bench: ZoomBenchConfig, instance: _Instance, phases: NDArray, times: NDArray, random: np.random.Generator
+    bench: ZoomBench, instance: _Instance, phases: NDArray, times: NDArray, random: np.random.Generator
 ) -> NDArray:
     """(T, D): first phase, then second, faded in and out around the exact boundaries."""
     # A window of w frames averages: its box adds a variance of w^2 / 12 to the ramp.
@@ -160,13 +220,13 @@ def _appearance(
     return strength * presence[:, None] * look
 
 
-def _background(bench: ZoomBenchConfig, scenes: NDArray, random: np.random.Generator) -> NDArray:
+def _background(bench: ZoomBench, scenes: NDArray, random: np.random.Generator) -> NDArray:
     """(T, D): a slow random walk through a few scene directions, pulled back to zero."""
     steps = random.normal(size=(bench.length, len(scenes))) * 0.3
     return lfilter([1.0], [1.0, -0.97], steps, axis=0) @ scenes
 
 
-def _flashes(bench: ZoomBenchConfig, times: NDArray, duration: float, random: np.random.Generator) -> NDArray:
+def _flashes(bench: ZoomBench, times: NDArray, duration: float, random: np.random.Generator) -> NDArray:
     """(T, D): bursts of 1-3 frames, stronger than any action, in arbitrary directions."""
     flashes = np.zeros((bench.length, bench.dimension))
     for _ in range(random.poisson(bench.flashes_per_minute * duration / 60)):
@@ -178,7 +238,7 @@ def _flashes(bench: ZoomBenchConfig, times: NDArray, duration: float, random: np
     return flashes
 
 
-def _blur(bench: ZoomBenchConfig, features: NDArray, duration: float, random: np.random.Generator) -> NDArray:
+def _blur(bench: ZoomBench, features: NDArray, duration: float, random: np.random.Generator) -> NDArray:
     """Stretches of 1-3 seconds where the signal is smeared over a few positions, faded in and out."""
     blurred = gaussian_filter1d(features, 2.0, axis=0, mode="nearest")
     centre = np.arange(bench.length)
@@ -190,7 +250,7 @@ def _blur(bench: ZoomBenchConfig, features: NDArray, duration: float, random: np
     return features + share[:, None] * (blurred - features)
 
 
-def _noise(bench: ZoomBenchConfig, random: np.random.Generator, rho: float = 0.4, freedom: float = 3.0) -> NDArray:
+def _noise(bench: ZoomBench, random: np.random.Generator, rho: float = 0.4, freedom: float = 3.0) -> NDArray:
     """(T, D): stationary AR(1) driven by Student-t innovations, standard deviation `noise`."""
     innovations = random.standard_t(freedom, size=(bench.length, bench.dimension)) / np.sqrt(freedom / (freedom - 2))
     innovations[1:] *= np.sqrt(1 - rho**2)

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import yaml
 from rich.console import Console
-from rich.progress import track
 
 from temporalzoom.atomic import replacing
-from temporalzoom.config import ZoomBenchConfig
 from temporalzoom.datasets.samples import Split
-from temporalzoom.datasets.zoombench import make_zoombench
-from temporalzoom.formats.annotations import Annotations, Recording, write_annotations
+from temporalzoom.datasets.zoombench import ZoomBench, make_zoombench
+from temporalzoom.formats import Annotations, Recording, write_annotations
+from temporalzoom.progress import track
 from temporalzoom.signals.feature_files import write_features
 
 
@@ -22,7 +21,7 @@ def split_annotations(split: Split, subset: str) -> Annotations:
     return Annotations(recordings, split.classes)
 
 
-def write_zoombench(folder: Path, bench: ZoomBenchConfig, seed: int = 0, console: Console | None = None) -> Path:
+def write_zoombench(folder: Path, bench: ZoomBench, seed: int = 0, console: Console | None = None) -> Path:
     """Write `annotations.json`, `features/*.npy` and `config.yaml`; returns the path of the last."""
     console = console or Console(stderr=True)
     recordings: dict[str, Recording] = {}
@@ -31,9 +30,7 @@ def write_zoombench(folder: Path, bench: ZoomBenchConfig, seed: int = 0, console
         split = make_zoombench(bench, seed, subset)
         classes = split.classes
         recordings |= split_annotations(split, subset).recordings
-        for sample in track(
-            split.samples, f"writing {subset}", console=console, transient=True, disable=not console.is_terminal
-        ):
+        for sample in track(split.samples, f"writing {subset}", console):
             write_features(folder / "features" / f"{sample.name}.npy", sample.features)
     write_annotations(folder / "annotations.json", Annotations(recordings, classes))
     data = {

@@ -17,13 +17,13 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import track
 
 from temporalzoom.atomic import replacing
 from temporalzoom.datasets.zoombench_render import render_blocks
 from temporalzoom.datasets.zoombench_scenes import ACTIONS, VideoBench, draw_clip
 from temporalzoom.errors import InputError
-from temporalzoom.formats.annotations import Annotations, Recording, write_annotations
+from temporalzoom.formats import Annotations, Recording, write_annotations
+from temporalzoom.progress import track
 from temporalzoom.signals.decoding import pyav
 
 LOOK = 2  # counts up when the same settings give other pictures, so that clips of before are rendered again
@@ -35,15 +35,6 @@ ENCODERS = {  # the first one that FFmpeg was built with; one thread, so that th
     "libx264": {"preset": "veryfast", "crf": "16", "threads": "1", "x264-params": PLAIN},
     "mpeg4": {"qscale": "2", "threads": "1"},
 }
-RECIPE: dict[str, Any] = {
-    "model": {"name": "uniform-2", "width": 64, "window": 16, "dropout": 0.2, "standardize": True},
-    "training": {
-        "steps": 800, "batch_size": 8, "length": 96, "learning_rate": 3e-3, "warmup_steps": 30, "ema_decay": 0.99,
-        "focal_alpha": 0.5, "center_fraction": 0.3,
-    },
-    "augment": {"warp": 0.2},  # without it and dropout, so few clips are learned by heart
-    "bdr": {"radius": 8, "weight": 0.15},
-}  # fmt: skip
 
 
 def clip_name(index: int) -> str:
@@ -83,7 +74,7 @@ def write_zoombench_video(folder: Path, bench: VideoBench, console: Console | No
     missing = [i for i in range(bench.clips) if clip_name(i) not in finished]
     if missing:
         annotations.unlink(missing_ok=True)  # a stopped run must not leave those of other clips
-    for i in track(missing, "rendering", console=console, transient=True, disable=not console.is_terminal):
+    for i in track(missing, "rendering clips", console):
         clip = draw_clip(bench, i)
         write_video(folder / f"{clip_name(i)}.mp4", render_blocks(clip, 0, bench.frames), bench, encoder)
         finished.append(clip_name(i))
@@ -125,7 +116,7 @@ def _write_config(folder: Path) -> Path:
     with replacing(path) as file:
         file.write(f"# tzoom train {path} --out runs/zoombench-video\n")
         file.write(f"# before: {extract_command(folder)}\n")
-        yaml.safe_dump({"data": data, **RECIPE}, file, sort_keys=False)
+        yaml.safe_dump({"base": "zoombench-video", "data": data}, file, sort_keys=False)
     return path
 
 

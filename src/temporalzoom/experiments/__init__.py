@@ -1,1 +1,1 @@
-"""A paper table, a figure or the demo = one small module that uses only the public names of the other rooms."""
+"""Tables of the paper: one small module of `tables` each, which only uses public names of the other rooms."""

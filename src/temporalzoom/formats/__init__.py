@@ -1,24 +1,23 @@
-"""Results as files that people and other programs open: JSON, CSV, subtitles, ELAN, Label Studio."""
+"""Annotation and result files: one file per format with its reader and its writer, and one table of formats."""
 
-from temporalzoom.formats.csv_rows import COLUMNS, read_csv, write_csv
-from temporalzoom.formats.eaf import eaf_text
-from temporalzoom.formats.gathering import import_annotations
-from temporalzoom.formats.label_studio_tasks import label_studio_tasks, write_label_studio
-from temporalzoom.formats.srt import srt_text
-from temporalzoom.formats.vtt import vtt_text, write_vtt
-from temporalzoom.formats.writing import SUFFIXES, write_segments
+from temporalzoom.formats.annotations import Annotations, Recording
+from temporalzoom.formats.exporting import write_segments
+from temporalzoom.formats.importing import import_annotations
+from temporalzoom.formats.interface import Format
+from temporalzoom.formats.json_file import read_annotations, read_predictions, write_annotations, write_predictions
+from temporalzoom.formats.registry import FORMATS, reading_format, writing_format
 
 __all__ = [
-    "COLUMNS",
-    "SUFFIXES",
-    "eaf_text",
+    "FORMATS",
+    "Annotations",
+    "Format",
+    "Recording",
     "import_annotations",
-    "label_studio_tasks",
-    "read_csv",
-    "srt_text",
-    "vtt_text",
-    "write_csv",
-    "write_label_studio",
+    "read_annotations",
+    "read_predictions",
+    "reading_format",
+    "write_annotations",
+    "write_predictions",
     "write_segments",
-    "write_vtt",
+    "writing_format",
 ]

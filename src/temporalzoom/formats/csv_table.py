@@ -1,18 +1,32 @@
-"""Tables (.csv, .tsv): one row per action, columns by name."""
+"""Tables (.csv, .tsv): one row per action, columns by name, all recordings in one file.
+
+Times are seconds and come back exactly, labels too. A cell is written as it is: a spreadsheet may take a label that
+begins with `=` for a formula.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from temporalzoom.atomic import replacing
 from temporalzoom.errors import InputError
-from temporalzoom.formats.json_records import short
-from temporalzoom.formats.recordings import Imported, checked_instance, positive, read_bytes
+from temporalzoom.formats.interface import (
+    ExportOptions,
+    Imported,
+    ImportOptions,
+    checked_instance,
+    positive,
+    read_text,
+    short,
+)
+from temporalzoom.segments import Segments
 
-# Names that people give to a column; the first one is ours.
+COLUMNS = ("video", "start", "end", "label", "score")  # that are written
+# That are read: names that people give to a column; the first one is ours.
 NAMES = {
     "video": ("video", "recording", "file", "filename", "name", "video_id", "media"),
     "start": ("start", "begin", "onset", "t1", "start_time", "start_seconds", "from"),
@@ -25,15 +39,25 @@ NEEDED = ("video", "start", "end", "label")
 MEDIA = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".wav", ".mp3", ".csv", ".npy", ".npz", ".pt", ".h5")
 
 
-def read_table(path: Path, subset_column: str | None = None) -> list[Imported]:
+def write_table(path: Path, results: Mapping[str, Segments], options: ExportOptions) -> None:
+    """One row per segment, times in seconds; tabs for `.tsv`, else commas. A video without segments leaves no row."""
+    with replacing(path) as file:
+        writer = csv.writer(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+        writer.writerow(COLUMNS)
+        for video, segments in results.items():
+            writer.writerows((video, start, end, label, score) for start, end, label, score in segments)
+
+
+def read_tables(paths: Sequence[Path], options: ImportOptions, notes: list[str]) -> list[Imported]:
     """Recordings in the order of their first rows. A row with a name only is a recording without actions.
 
     The header decides between commas, semicolons and tabs. Times are seconds or `hours:minutes:seconds`.
     """
-    try:
-        text = read_bytes(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not a table in UTF-8: {error}") from error
+    return [recording for path in paths for recording in _read(path, options.subset_column)]
+
+
+def _read(path: Path, subset_column: str | None) -> list[Imported]:
+    text = read_text(path, "a table")
     header = text.lstrip().splitlines()[0]
     delimiter = max(",;\t", key=header.count)
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)

@@ -1,30 +1,106 @@
-"""Label Studio: the tasks of its JSON export."""
+"""Label Studio (.labelstudio.json): one task per recording, all in one file, with predictions that annotators correct.
+
+Times of a time series or sound are seconds and come back exactly; those of a video are whole frames. Labels come back
+as they were.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from temporalzoom.atomic import replacing
 from temporalzoom.errors import InputError
-from temporalzoom.formats.json_records import expect, number, short
-from temporalzoom.formats.recordings import Imported, Instance, checked_instance, read_bytes
+from temporalzoom.formats.interface import (
+    ExportOptions,
+    Imported,
+    ImportOptions,
+    Instance,
+    checked_instance,
+    read_text,
+    short,
+)
+from temporalzoom.formats.json_file import expect, layout, number
+from temporalzoom.segments import Segments
 
 SECONDS = ("timeserieslabels", "labels")  # of a time series; of a sound
 FRAMES = "timelinelabels"  # of a video
 
 
-def read_label_studio(path: Path, fps: float | None, predictions: bool, notes: list[str]) -> list[Imported]:
-    """One recording per task that was annotated, or with `predictions` has at least a prediction.
+# Writing
 
-    fps: of the videos, which Label Studio's files do not say. `notes` hears of what was left out.
+
+def write_label_studio(path: Path, results: Mapping[str, Segments], options: ExportOptions) -> None:
+    """One file of all recordings, see `label_studio_tasks`."""
+    text = layout(label_studio_tasks(results, fps=options.fps, media=options.media), levels=5)
+    with replacing(path) as file:
+        file.write(text + "\n")
+
+
+def label_studio_tasks(
+    results: Mapping[str, Segments], *, fps: float | None = None, media: Mapping[str, str | Path] | None = None
+) -> list[dict[str, Any]]:
+    """One task per recording, with the segments as its prediction.
+
+    With `fps` labels on the time line of a video (tags `<Video name="video" value="$video">` and
+    `<TimelineLabels name="actions" toName="video">`), in whole frames. Without it labels of a time series (tags
+    `<TimeSeries name="signal" value="$signal">` and `<TimeSeriesLabels name="actions" toName="signal">`), in seconds.
+    media: the address of each recording's video or table; without it, its name stands there.
     """
+    known = media or {}
+    kind = "signal" if fps is None else "video"
+    tasks = []
+    for recording, segments in results.items():
+        result = [
+            {
+                "id": f"segment{number}",
+                "from_name": "actions",
+                "to_name": kind,
+                "type": "timeserieslabels" if fps is None else FRAMES,
+                "value": _seconds_value(start, end, label) if fps is None else _frames_value(start, end, label, fps),
+                "score": score,
+            }
+            for number, (start, end, label, score) in enumerate(segments, 1)
+        ]
+        prediction: dict[str, Any] = {"model_version": "temporalzoom", "result": result}
+        if len(segments):  # by which Label Studio sorts tasks, the least certain first
+            prediction["score"] = float(segments.scores.mean())
+        data = {kind: str(known.get(recording, recording)), "recording": recording}
+        tasks.append({"data": data, "predictions": [prediction]})
+    return tasks
+
+
+def _seconds_value(start: float, end: float, label: str) -> dict[str, Any]:
+    return {"start": start, "end": end, "instant": False, "timeserieslabels": [label]}
+
+
+def _frames_value(start: float, end: float, label: str, fps: float) -> dict[str, Any]:
+    """Label Studio counts frames from 1, and the last frame belongs to the range: frame n shows the seconds from
+    (n - 1) / fps to n / fps. A segment has at least one frame."""
+    first = max(0, round(start * fps)) + 1
+    return {"ranges": [{"start": first, "end": max(first, round(end * fps))}], FRAMES: [label]}
+
+
+# Reading
+
+
+def read_label_studio(paths: Sequence[Path], options: ImportOptions, notes: list[str]) -> list[Imported]:
+    """One recording per task that was annotated, or with `options.predictions` has at least a prediction.
+
+    options.fps: of the videos, which Label Studio's files do not hold. `notes` names what was left out.
+    """
+    return [recording for path in paths for recording in _read(path, options.fps, options.predictions, notes)]
+
+
+def _read(path: Path, fps: float | None, predictions: bool, notes: list[str]) -> list[Imported]:
+    text = read_text(path, "a JSON file")
     try:
-        document = json.loads(read_bytes(path).decode("utf-8-sig"))
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a JSON file: {error}") from error
     if isinstance(document, dict) and ("database" in document or "results" in document):
@@ -55,7 +131,7 @@ def read_label_studio(path: Path, fps: float | None, predictions: bool, notes: l
         kinds = ", ".join(f"{count} {kind}" for kind, count in others.most_common())
         notes.append(f"{path}: left out results that are no time spans: {kinds}")
     if not recordings:
-        hint = "" if predictions else " (--predictions takes what a model said)"
+        hint = "" if predictions else " (--predictions takes the predictions of a model)"
         raise InputError(f"{path}: no task was annotated{hint}")
     return list(recordings.values())
 
@@ -95,13 +171,13 @@ def _instances(result: dict[str, Any], where: str, fps: float | None, others: Co
         spans = [tuple(number(value.get(key), f"{where}: {key!r}") for key in ("start", "end"))]
     else:
         ranges = expect(value.get("ranges"), list, f"{where}: 'ranges'")
-        spans = [_frames(expect(span, dict, f"{where}: a range"), where, fps) for span in ranges]
+        spans = [_seconds_of_frames(expect(span, dict, f"{where}: a range"), where, fps) for span in ranges]
     for start, end in spans:
         for label in labels:
             yield checked_instance(start, end, expect(label, str, f"{where}: a label"), where)
 
 
-def _frames(span: dict[str, Any], where: str, fps: float | None) -> tuple[float, float]:
+def _seconds_of_frames(span: dict[str, Any], where: str, fps: float | None) -> tuple[float, float]:
     """Frames are counted from 1 and the last one belongs to the range."""
     first, last = (number(span.get(key), f"{where}: {key!r}") for key in ("start", "end"))
     if fps is None:

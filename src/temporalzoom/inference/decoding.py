@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from temporalzoom.bdr import refine_segments
+from temporalzoom.bdr import assumed_box_variance, refine_segments
 from temporalzoom.config import InferenceConfig
 from temporalzoom.inference.nms import suppress, vote
 from temporalzoom.models import Outputs
 from temporalzoom.segments import Segments
 from temporalzoom.timegrid import TimeGrid
 
-# Where the first order says nothing any more: of segments shorter than so many positions, and of hopeless ones.
+# Where the first order says nothing any more: of segments shorter than this many positions, and of hopeless ones.
 SHORTEST, LEAST_OVERLAP = 0.5, 0.05
 
 
@@ -54,26 +54,37 @@ def find_candidates(outputs: Outputs, options: InferenceConfig) -> Candidates:
 
 
 def refine(candidates: Candidates, outputs: Outputs, options: InferenceConfig) -> Candidates:
-    """Starts and ends moved to the zeros of the distance fields; as they are, without BDR."""
+    """Starts and ends moved to the zeros of the distance fields; as they are, without BDR.
+
+    An end that is moved has the variance of the field, fused with that of its box in mode `fuse`; an end for which no
+    zero was found keeps that of its box.
+    """
     if outputs.distances is None or outputs.distance_log_variance is None or options.refine == "none":
         return candidates
     fields = outputs.distances.double().numpy()
     variances = np.exp(outputs.distance_log_variance.double().clamp(-8, 8).numpy())[:, [0, -1]]
-    starts, ends = refine_segments(
+    box = candidates.variances
+    if box is None:
+        box = assumed_box_variance(candidates.starts, candidates.ends, options.max_move)[:, None].repeat(2, 1)
+    starts, ends, taken = refine_segments(
         candidates.starts,
         candidates.ends,
         fields[:, 0],
         fields[:, -1],  # of a joint field, the same
         mode=options.refine,
         max_move=options.max_move,
-        box_variance=candidates.variances,
+        min_slope=options.min_slope,
+        window=options.boundary_window,
+        box_variance=box,
         start_variance=variances[:, 0],
         end_variance=variances[:, 1],
+        return_taken=True,
     )
     positions = np.arange(len(variances))
     known = np.stack([np.interp(at, positions, variances[:, side]) for side, at in enumerate((starts, ends))], 1)
-    if options.refine == "fuse" and candidates.variances is not None:
-        known = 1 / (1 / known + 1 / candidates.variances)
+    if options.refine == "fuse":
+        known = 1 / (1 / known + 1 / box)
+    known = np.where(taken, known, box)
     return replace(candidates, starts=starts, ends=ends, variances=known)
 
 
@@ -125,4 +136,4 @@ def decode(
     else:
         voted_starts, voted_ends = starts[kept], ends[kept]
     names = np.asarray(classes, dtype=np.str_)
-    return Segments(voted_starts, voted_ends, names[candidates.labels[kept]], scores)
+    return Segments(voted_starts, voted_ends, names[candidates.labels[kept]], scores, classes=classes)

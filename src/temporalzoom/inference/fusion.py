@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from temporalzoom.errors import InputError
-from temporalzoom.formats.json_records import expect, number, read_object, short
+from temporalzoom.formats.interface import short
+from temporalzoom.formats.json_file import expect, number, read_object
 from temporalzoom.segments import Segments
 
 TOP = 2  # classes that each segment is given, as the field does
@@ -51,16 +52,18 @@ def fuse(segments: Segments, scores: Mapping[str, float], top: int = TOP) -> Seg
         np.tile(segments.ends, len(best)),
         np.repeat(np.array([label for label, _ in best], dtype=np.str_), count),
         np.sqrt(np.outer([score for _, score in best], segments.scores).reshape(-1)),
+        classes=scores,
     ).sort("score")
 
 
-def fuse_all(predictions: Mapping[str, Segments], scores: VideoScores, top: int = TOP) -> dict[str, Segments]:
-    """`fuse` for every recording; one that the classifier has no scores for is an error."""
-    missing = [name for name in predictions if not scores.get(name)]
+def check_scores(names: Sequence[str], scores: VideoScores, path: str | Path) -> None:
+    """Complain about recordings that the classifier has no scores for. path: of its file."""
+    missing = [name for name in names if not scores.get(name)]
     if missing:
         shown = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
-        raise InputError(f"inference.video_scores: no scores for {len(missing)} of {len(predictions)} videos: {shown}")
-    return {name: fuse(segments, scores[name], top) for name, segments in predictions.items()}
+        raise InputError(
+            f"inference.video_scores: {path} has no scores for {len(missing)} of {len(names)} recordings: {shown}"
+        )
 
 
 def _score(value: object, where: str) -> float:

@@ -1,210 +1,250 @@
-"""Localizer: load once, call on features."""
+"""Localizer: load a trained model once, call it on videos, files and arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor, nn
+from torch import nn
 
-from temporalzoom.config import Config, InferenceConfig
-from temporalzoom.datasets.samples import Sample
-from temporalzoom.datasets.sources import framing_of, takes_videos
 from temporalzoom.errors import InputError
 from temporalzoom.inference.decoding import decode
-from temporalzoom.inference.onnx_network import PREPARATION, OnnxNetwork
+from temporalzoom.inference.fusion import VideoScores, check_scores, fuse, read_video_scores
+from temporalzoom.inference.onnx_network import OnnxNetwork
+from temporalzoom.inference.recordings import NetworkInput, RecordingReader
 from temporalzoom.inference.windows import run_network
 from temporalzoom.models import Outputs
-from temporalzoom.runs.checkpoint import CheckpointInfo, find_checkpoint, load_weights, read_info
-from temporalzoom.runs.network import (
-    backbone_from_config,
-    model_from_config,
-    near_boundaries,
-    oracle_reach,
-    video_model_from_config,
-    video_settings,
-)
-from temporalzoom.segments import Segments
-from temporalzoom.signals.backbones import Backbone
-from temporalzoom.signals.extraction import ExtractionSettings, video_features
-from temporalzoom.signals.framing import Framing
-from temporalzoom.signals.keypoints import keypoint_count, pose_geometry
-from temporalzoom.signals.missing import fill_missing
+from temporalzoom.models.runtime import move_network
+from temporalzoom.runs.checkpoint import find_checkpoint, load_network, read_info
+from temporalzoom.runs.description import ModelDescription
+from temporalzoom.segments import AGNOSTIC, Segments
+from temporalzoom.signals.backbones import Backbone, backbone
+from temporalzoom.signals.extraction import ExtractionSettings
 from temporalzoom.timegrid import TimeGrid
 
 
 class Localizer:
-    """A trained model that turns features into segments.
+    """A trained model that finds segments in recordings.
 
-    localizer = Localizer.load("runs/mine")
-    segments = localizer(features)          # (T, F) array -> Segments, in seconds
+    All that training did to its recordings is done here too: a video becomes features by the same backbone, a raw
+    signal is cut into windows, gaps are filled, keypoints become distances, features are resized, and segments get the
+    labels of a classifier (`inference.video_scores`).
 
-    A model trained on raw signals takes windows of them: `localizer(localizer.prepare(signal))`. One that was trained
-    with its backbone has that too: `video_features(path, localizer.backbone, ...)` makes its features.
+    >>> import numpy as np
+    >>> from temporalzoom import Localizer
+    >>> localizer = Localizer.load("runs/tennis")
+    >>> segments = localizer("match9.mp4")                                  # a video
+    >>> segments = localizer("features/match9.npy", threshold=0.1)          # a file: .npy .npz .pt .h5
+    >>> segments = localizer(np.load("features/match9.npy"), top=5)         # an array
+    >>> for start, end, label, score in segments.sort("start"):
+    ...     print(f"{start:7.2f} {end:7.2f} {label} {score:.2f}")
+
+    Args:
+        model: the network, features (B, T, F) and a mask (B, T) -> Outputs.
+        description: all that is known about it.
+        backbone: the one that was trained together with the network; None: it was trained on features.
+
+    Attributes:
+        options: settings of inference (`inference.*`), those of training until others are assigned.
     """
 
-    def __init__(self, model: nn.Module, classes: tuple[str, ...], grid: TimeGrid, options: InferenceConfig) -> None:
-        self.model = model.eval()
-        self.classes, self.grid, self.options = classes, grid, options
-        self.input_width: int | None = None
-        self.oracle_reach: int | None = None  # a number: pruning spares the true boundaries, so that truth is needed
-        self.framing: Framing | None = None  # how windows are cut from raw signals; None: trained on features
-        self.fills_gaps = False  # missing values are interpolated and flagged
-        self.keypoints = ""  # of raw poses: what the values of a keypoint are, as in the configuration
-        self.resize: int | None = None  # features of a recording were interpolated to so many positions
-        self.origin: ExtractionSettings | None = None  # how features were made from videos; None: unknown
-        self.backbone: Backbone | None = None  # trained with the model; None: it was trained on features ...
-        self.video_settings: ExtractionSettings | None = None  # ... else how `backbone` makes them from videos
+    def __init__(self, model: nn.Module, description: ModelDescription, backbone: Backbone | None = None) -> None:
+        self.model, self.description, self.backbone = model.eval(), description, backbone
+        self.options = description.inference
+        self.device = "auto"  # as `to` was given it
+        self._built: dict[str, Backbone] = {}
+        self._scores: tuple[Path, VideoScores] | None = None  # of the file that was read last
 
     @classmethod
-    def load(cls, path: str | Path, budget: float | None = None) -> Localizer:
-        """From a run folder (its latest checkpoint), from a checkpoint folder, or from a file of `tzoom export`.
+    def load(cls, path: str | Path, budget: float | None = None, device: str = "auto") -> Localizer:
+        """A model from disk.
 
-        budget: for a model with adaptive depth, the share of positions that may go deep; None: as it was trained. An
-        exported file keeps the one it was exported with.
+        Args:
+            path: a run folder (its latest checkpoint), a checkpoint folder, or a file of `tzoom export`.
+            budget: for a model with adaptive depth, the share of positions that may go deep; None: as it was trained.
+                An exported file keeps the one it was exported with.
+            device: where the network runs: auto (a GPU if there is one), cpu, cuda or mps.
         """
         if Path(path).suffix == ".onnx":
             if budget is not None:
                 raise InputError(f"budget: {path} has its own; export it again with --budget {budget:g}")
-            return cls._from_onnx(Path(path))
+            network = OnnxNetwork(Path(path))
+            return cls(network, network.description).to(device)
         checkpoint = find_checkpoint(Path(path))
-        info = read_info(checkpoint)
-        config = info.config
-        if budget is not None:
-            if not config.model.name.startswith("tzn"):
-                raise InputError(f"budget: {config.model.name} has no adaptive depth; only tzn has")
-            config = config.model_copy(update={"tzn": config.tzn.model_copy(update={"budget": budget})})
-        if takes_videos(config.data):
-            localizer = cls._from_end_to_end(checkpoint, info, config)
-        else:
-            model = model_from_config(config, info.input_width, len(info.classes), info.grid)
-            load_weights(checkpoint, model)
-            localizer = cls(model, info.classes, info.grid, info.config.inference)
-            localizer.origin = info.origin
-        localizer.input_width = info.input_width
-        localizer.oracle_reach = oracle_reach(config, info.grid.stride)
-        if config.data.source != "zoombench":
-            localizer.framing = framing_of(config.data)
-            localizer.fills_gaps = config.data.missing == "interpolate"
-            localizer.keypoints = config.data.keypoints
-            localizer.resize = config.data.resize
-        return localizer
+        description = read_info(checkpoint)
+        model, trained_backbone = load_network(checkpoint, description, budget)
+        return cls(model, description, trained_backbone).to(device)
 
-    @classmethod
-    def _from_end_to_end(cls, checkpoint: Path, info: CheckpointInfo, config: Config) -> Localizer:
-        """The detector as the model, and the trunk that was trained with it as a backbone like any other.
-
-        `origin` stays empty: features that the untrained backbone of that name made are not those of this model.
-        """
-        built = backbone_from_config(config, pretrained=False)
-        whole = video_model_from_config(config, built, len(info.classes), info.grid)
-        load_weights(checkpoint, whole)
-        localizer = cls(whole.eval().detector, info.classes, info.grid, info.config.inference)
-        localizer.backbone, localizer.video_settings = built, video_settings(config, built, info.grid)
-        return localizer
-
-    @classmethod
-    def _from_onnx(cls, path: Path) -> Localizer:
-        network = OnnxNetwork(path)
-        told = network.description
-        localizer = cls(network, told.classes, told.grid, told.inference)
-        localizer.input_width = told.input_width
-        for name in PREPARATION:
-            setattr(localizer, name, getattr(told, name))
-        return localizer
+    def to(self, device: str) -> Localizer:
+        """Its networks move to a device: `auto` (the fastest that is there), `cpu`, `cuda` or `mps`."""
+        self.device = device
+        move_network(self.model, device)
+        if self.backbone is not None:
+            self.backbone.to(device)
+        return self
 
     @property
-    def channels(self) -> int | None:
-        """Of what a file of the training data holds; None: unknown."""
-        if self.input_width is None:
-            return None
-        width = self.input_width // (1 if self.framing is None else self.framing.window)
-        if self.keypoints:
-            return len(self.keypoints) * keypoint_count(width, self.keypoints, self.fills_gaps)
-        return width // (2 if self.fills_gaps else 1)
+    def classes(self) -> tuple[str, ...]:
+        """Labels, in the order of the network's outputs."""
+        return self.description.classes
 
-    def prepare(self, signal: ArrayLike) -> NDArray[np.float32]:
-        """What a file of the training data holds -> features (T, F), as training saw them.
-
-        signal: (N, C) rows of a raw signal, for a model trained on them; else (T, C) features. Gaps are filled where
-        training filled them; otherwise features stay as they are.
-        """
-        array = np.asarray(signal, np.float32)
-        if array.ndim != 2 or not len(array):
-            raise InputError(f"a signal must be an array of at least one row, (N, C); got shape {array.shape}")
-        channels, expected = array.shape[1], self.channels
-        if expected is not None and channels != expected:
-            what = "features have" if self.framing is None else "the raw signal has"
-            raise InputError(f"{what} {channels} channels, the model was trained with {expected}")
-        if self.fills_gaps:
-            array = fill_missing(array)
-        if self.keypoints:
-            array = pose_geometry(array, self.keypoints, self.fills_gaps)
-        return array if self.framing is None else self.framing.cut(array)
+    @property
+    def grid(self) -> TimeGrid:
+        """The clock of the training data."""
+        return self.description.grid
 
     def __call__(
         self,
-        features: ArrayLike,
+        recording: str | Path | ArrayLike,
         *,
-        grid: TimeGrid | None = None,
-        duration: float | None = None,
         threshold: float | None = None,
         top: int | None = None,
-        truth: Segments | None = None,
+        grid: TimeGrid | None = None,
+        stride: float | None = None,
+        window: float | None = None,
+        fps: float | None = None,
+        duration: float | None = None,
+        name: str | None = None,
+        backbone: str | None = None,
+        progress: Callable[[int], None] | None = None,
     ) -> Segments:
-        """features: (T, F) -> segments with at least `threshold` (default: the configuration's), at most `top` of them,
-        highest score first. `grid` and `duration` (seconds) default to what the model was trained with, and to what the
-        features cover. `truth`: see `outputs`."""
-        array = self._checked(features)
-        grid = grid or self.grid
-        duration = grid.duration(len(array)) if duration is None else duration
-        segments = decode(self.outputs(array, grid=grid, truth=truth), self.classes, grid, duration, self.options)
-        segments = segments.filter(min_score=self.options.threshold if threshold is None else threshold)
-        return segments if top is None else segments.top(top)
+        """The segments of one recording, highest score first.
 
-    def outputs(self, features: ArrayLike, *, grid: TimeGrid | None = None, truth: Segments | None = None) -> Outputs:
-        """Raw outputs in grid units. features: (T, F) -> tensors of (T, ...).
+        Args:
+            recording: the path of a video, of a feature file or of a raw signal; or an array, (N, C) rows of a raw
+                signal for a model that was trained on raw signals, else (T, C) features.
+            threshold: lowest score; None: `inference.threshold` of the model.
+            top: at most this many segments.
+            grid, stride, window, fps: the clock of the recording where it is not that of training, as a whole or one by
+                one. A video, and a file with a description beside it, need none.
+            duration: of the recording, in seconds; None: what is known of it, or what its rows cover.
+            name: of the recording, by which `inference.video_scores` knows it; None: the file's name without suffix,
+                and without the prefix of the training data's files.
+            backbone: name of what turns a video into features; None: what did so for training.
+            progress: called with the number of frames, now and then while a video is decoded.
 
-        truth: the true segments. Nobody looks at them but a model trained with `tzn.protection: oracle`, which needs
-        them.
+        Returns:
+            Segments in seconds.
+
+        A recording that does not fit the model raises `InputError` with one line that says why.
         """
-        array = self._checked(features)
-        protected = self._protected(len(array), grid or self.grid, truth)
-        return run_network(self.model, array, self.options.max_length, protected, self.options.precision)
+        self._refuse_oracle(recording)
+        reader = self.reader(grid=grid, stride=stride, window=window, fps=fps, backbone=backbone)
+        if name is None and isinstance(recording, str | Path):
+            name = Path(recording).stem.removeprefix(self.description.prefix)
+        with _naming(recording):
+            if self.options.video_scores is not None:
+                self._scores_of(name)  # what is missing is missing before the work
+            prepared = reader.read(recording, duration, progress)
+            found = self.segments(self.outputs(prepared.features), prepared.grid, prepared.duration, name)
+        found = found.filter(min_score=self.options.threshold if threshold is None else threshold)
+        return found if top is None else found.top(top)
 
-    def localize_samples(self, samples: Iterable[Sample]) -> dict[str, Segments]:
-        """Everything found in each sample, down to the lowest score: what evaluation needs."""
-        return {
-            s.name: self(self._features(s), grid=s.grid, duration=s.duration, threshold=0.0, truth=s.segments)
-            for s in samples
-        }
+    def reader(
+        self,
+        *,
+        grid: TimeGrid | None = None,
+        stride: float | None = None,
+        window: float | None = None,
+        fps: float | None = None,
+        backbone: str | None = None,
+    ) -> RecordingReader:
+        """What reads recordings for this model; arguments as in a call. What is wrong with them is said here."""
+        if grid is not None:
+            if any(given is not None for given in (stride, window, fps)):
+                raise InputError("grid: is stride, window and fps at once; leave those out")
+            stride, window, fps = grid.stride, grid.window, grid.fps
+        return RecordingReader(self.description, self._backbone, stride, window, fps, backbone)
 
-    def _features(self, sample: Sample) -> NDArray[np.float32]:
-        """(T, F); of a video by the backbone that was trained with the model."""
-        if sample.video is None or self.backbone is None:
-            return sample.features
-        stride, window = int(sample.grid.stride), int(sample.grid.window)
-        return video_features(sample.video.path, self.backbone, stride, window, sample.grid.fps)[0]
+    def prepare(self, recording: str | Path | ArrayLike, *, grid: TimeGrid | None = None) -> NetworkInput:
+        """What the network takes of a recording, features (T, F) and their grid, for code that needs raw outputs."""
+        reader = self.reader(grid=grid)
+        with _naming(recording):
+            return reader.read(recording)
 
-    def _protected(self, length: int, grid: TimeGrid, truth: Segments | None) -> Tensor | None:
-        """(length,) boolean for the oracle ablation, None for all other models."""
-        if self.oracle_reach is None:
-            return None
-        if truth is None:
-            raise InputError(
-                "no true boundaries are known here, and the model was trained with tzn.protection=oracle, an ablation "
-                "that protects them from pruning; train with tzn.protection=predicted to localize"
-            )
-        return near_boundaries(grid.to_grid(truth.starts), grid.to_grid(truth.ends), length, self.oracle_reach)
+    def outputs(self, features: ArrayLike) -> Outputs:
+        """Raw outputs in grid units, on the CPU.
 
-    def _checked(self, features: ArrayLike) -> NDArray[np.float32]:
+        Args:
+            features: (T, F), ready for the network: see `prepare`.
+
+        Returns:
+            Outputs with tensors of (T, ...).
+        """
+        self._refuse_oracle(features)
+        return run_network(
+            self.model, self.checked(features), self.options.max_length, precision=self.options.precision
+        )
+
+    def segments(self, outputs: Outputs, grid: TimeGrid, duration: float, name: str | None = None) -> Segments:
+        """All that raw outputs hold, down to `inference.min_score`, highest score first; arguments as in a call."""
+        found = decode(outputs, self.classes, grid, duration, self.options)
+        return found if self.options.video_scores is None else fuse(found, self._scores_of(name))
+
+    def check_scores(self, names: Sequence[str]) -> None:
+        """Complain now, not after the work, where `inference.video_scores` cannot label these recordings."""
+        path = self.options.video_scores
+        if path is None:
+            return
+        if self.classes != (AGNOSTIC,):
+            raise InputError("inference.video_scores: gives labels to a model without; train with data.class_agnostic")
+        if self._scores is None or self._scores[0] != path:
+            try:
+                self._scores = path, read_video_scores(path)
+            except InputError as error:
+                raise InputError(f"inference.video_scores: {error}") from None
+        check_scores(names, self._scores[1], path)
+
+    def _scores_of(self, name: str | None) -> Mapping[str, float]:
+        """Of each class, for a recording that has them; others raise InputError."""
+        if name is None:
+            raise InputError("inference.video_scores: knows recordings by their names; name=... is needed")
+        self.check_scores([name])
+        assert self._scores is not None
+        return self._scores[1][name]
+
+    def checked(self, features: ArrayLike) -> NDArray[np.float32]:
+        """Features (T, F) that the network can take; others raise InputError."""
         array = np.asarray(features, np.float32)
         if array.ndim != 2 or not len(array):
             raise InputError(f"features must be an array of at least one position, (T, F); got shape {array.shape}")
-        if self.input_width is not None and array.shape[1] != self.input_width:
-            raise InputError(f"features have {array.shape[1]} channels, the model was trained with {self.input_width}")
+        width = self.description.input_width
+        if array.shape[1] != width:
+            raise InputError(f"features have {array.shape[1]} channels, the model was trained with {width}")
         if not np.isfinite(array).all():
             raise InputError(f"features hold {int((~np.isfinite(array)).sum())} values that are NaN or infinite")
         return array
+
+    def _backbone(self, settings: ExtractionSettings) -> Backbone:
+        """Built once: loading weights takes seconds."""
+        if self.backbone is not None:
+            return self.backbone
+        key = json.dumps([settings.backbone, settings.options], sort_keys=True)
+        if key not in self._built:
+            self._built[key] = backbone(settings.backbone, self.device, **settings.options)
+        return self._built[key]
+
+    def _refuse_oracle(self, recording: object) -> None:
+        if self.description.oracle_reach is not None:
+            with _naming(recording):
+                raise InputError(
+                    "no true boundaries are known here, and the model was trained with model.paper.protection=oracle, "
+                    "an ablation that protects them from pruning; train with model.paper.protection=predicted"
+                )
+
+
+@contextmanager
+def _naming(recording: object) -> Iterator[None]:
+    """What is wrong with a file names it."""
+    try:
+        yield
+    except InputError as error:
+        if not isinstance(recording, str | Path):
+            raise
+        # The description beside a feature file names itself.
+        named = (str(recording), str(Path(recording).with_suffix(".json")))
+        raise error if str(error).startswith(named) else InputError(f"{recording}: {error}") from None

@@ -6,7 +6,7 @@ import io
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,81 +14,36 @@ import torch
 from torch import Tensor, nn
 
 from temporalzoom.atomic import replacing
-from temporalzoom.config import InferenceConfig
 from temporalzoom.errors import InputError
 from temporalzoom.metrics.latency import LatencyRatio, latency_ratio, measure_latency, threads
 from temporalzoom.models import Depth, Outputs
 from temporalzoom.models.level_heads import all_points
 from temporalzoom.models.runtime import denormals_as_zero, keep_freed_memory
-from temporalzoom.signals.extraction import ExtractionSettings
-from temporalzoom.signals.framing import Framing
-from temporalzoom.timegrid import TimeGrid
+from temporalzoom.runs.description import ExportedGraph, ModelDescription
 
-FORMAT = 1
 OPSET = 17  # the oldest operators with a layer norm in one piece
 TOLERANCE = 1e-4
 PREFIX = "temporalzoom."
-PREPARATION = ("framing", "fills_gaps", "keypoints", "resize", "origin")  # how what a file holds becomes features
 RAW_NAMES = ("logits", "offsets", "offset_log_variance", "distances", "distance_log_variance")
 POINT_NAMES = RAW_NAMES[:3]  # one row per point: more than positions, if there are coarser levels
 DEPTH_NAMES = ("depth_logits", "tau", "importance", "log_variance", "kept", "active")
 
 
-@dataclass(frozen=True)
-class OnnxDescription:
-    """What a file needs besides its graph, to be a Localizer. What PREPARATION names is as there.
+def to_properties(description: ModelDescription) -> dict[str, str]:
+    """Key and value of each entry in a file's metadata, the values in JSON."""
+    return {PREFIX + key: json.dumps(value) for key, value in description.to_json().items()}
 
-    levels: how many its outputs are of; receptive_field: see the models; longest: the most positions that its graph is
-    right for, None: any; gating: which positions its deep layers run at.
-    """
 
-    model: str
-    classes: tuple[str, ...]
-    grid: TimeGrid
-    inference: InferenceConfig
-    input_width: int
-    framing: Framing | None = None
-    fills_gaps: bool = False
-    keypoints: str = ""
-    resize: int | None = None
-    origin: ExtractionSettings | None = None
-    levels: int = 1
-    receptive_field: int | None = None
-    longest: int | None = None
-    gating: str = "none"
-    version: str = ""
-
-    def prepared_like(self, localizer: object) -> OnnxDescription:
-        """The same, with what PREPARATION names taken from a Localizer."""
-        return replace(self, **{name: getattr(localizer, name) for name in PREPARATION})
-
-    def to_properties(self) -> dict[str, str]:
-        """Key and value of each entry in the file's metadata, the values in JSON."""
-        values: dict[str, Any] = {name: asdict(v) if is_dataclass(v) else v for name, v in vars(self).items()}  # type: ignore
-        values |= {"format": FORMAT, "inference": self.inference.model_dump(mode="json")}
-        return {PREFIX + key: json.dumps(value) for key, value in values.items()}
-
-    @classmethod
-    def from_properties(cls, properties: Mapping[str, str], source: str) -> OnnxDescription:
-        """The inverse. source: the file's name, for errors."""
-        ours = {key.removeprefix(PREFIX): text for key, text in properties.items() if key.startswith(PREFIX)}
-        if not ours:
-            raise InputError(f"{source}: not written by 'tzoom export': its metadata names no classes and no time grid")
-        try:
-            values = {key: json.loads(text) for key, text in ours.items()}
-            if values.pop("format") != FORMAT:
-                raise InputError(f"{source}: format {ours['format']} is not supported (this version reads {FORMAT})")
-            values["classes"] = tuple(values["classes"])
-            values["grid"] = TimeGrid(**values["grid"])
-            values["inference"] = InferenceConfig(**values["inference"])
-            values["framing"] = None if values["framing"] is None else Framing(**values["framing"])
-            values["origin"] = None if values["origin"] is None else ExtractionSettings(**values["origin"])
-            return cls(**values)
-        except (ValueError, KeyError, TypeError) as error:
-            if isinstance(error, InputError):
-                raise
-            reason = str(error).splitlines()[0]
-            raise InputError(f"{source}: its metadata cannot be read ({type(error).__name__}: {reason})") from None
+def from_properties(properties: Mapping[str, str], source: str) -> ModelDescription:
+    """The inverse. source: the file's name, for errors."""
+    ours = {key.removeprefix(PREFIX): text for key, text in properties.items() if key.startswith(PREFIX)}
+    if not ours:
+        raise InputError(f"{source}: not written by 'tzoom export': its metadata names no classes and no time grid")
+    try:
+        values = {key: json.loads(text) for key, text in ours.items()}
+    except ValueError as error:
+        raise InputError(f"{source}: not a description of a model ({error})") from None
+    return ModelDescription.from_json(values, source, again="export")
 
 
 class OnnxNetwork(nn.Module):
@@ -100,9 +55,8 @@ class OnnxNetwork(nn.Module):
     def __init__(self, path: str | Path, workers: int | None = None) -> None:
         super().__init__()
         self.session = _open(Path(path), workers or torch.get_num_threads())
-        self.description = OnnxDescription.from_properties(
-            self.session.get_modelmeta().custom_metadata_map, source=str(path)
-        )
+        self.description = from_properties(self.session.get_modelmeta().custom_metadata_map, source=str(path))
+        self.graph = self.description.graph or ExportedGraph()
         self.names = [output.name for output in self.session.get_outputs()]
         missing = {"logits", "offsets"} - set(self.names)
         if missing:
@@ -110,11 +64,11 @@ class OnnxNetwork(nn.Module):
 
     @property
     def receptive_field(self) -> int | None:
-        return self.description.receptive_field
+        return self.graph.receptive_field
 
     def forward(self, features: Tensor, mask: Tensor) -> Outputs:
         """features: (1, T, F), mask: (1, T), True everywhere -> Outputs."""
-        longest = self.description.longest
+        longest = self.graph.longest
         if len(features) != 1 or not bool(mask.all()):
             raise ValueError(f"an exported network takes one sequence without padding, got {tuple(features.shape)}")
         if longest is not None and features.shape[1] > longest:
@@ -125,8 +79,8 @@ class OnnxNetwork(nn.Module):
         if set(DEPTH_NAMES) <= set(found):
             columns = [found[name] for name in (*DEPTH_NAMES, "active")]  # what is active is what was tried
             outputs.depth = Depth(*columns)  # type: ignore[arg-type]
-        if self.description.levels > 1:
-            outputs.points = all_points(mask, self.description.levels)
+        if self.graph.levels > 1:
+            outputs.points = all_points(mask, self.graph.levels)
         return outputs
 
 
@@ -202,7 +156,7 @@ def save_network(
     model: nn.Module,
     form: nn.Module,
     names: Sequence[str],
-    described: OnnxDescription,
+    described: ModelDescription,
     out: str | Path,
     make_features: Callable[[int], Tensor],
     lengths: Sequence[int],
@@ -226,7 +180,7 @@ def save_network(
     return agreement
 
 
-def _graph(form: nn.Module, example: Tensor, names: Sequence[str], described: OnnxDescription) -> bytes:
+def _graph(form: nn.Module, example: Tensor, names: Sequence[str], described: ModelDescription) -> bytes:
     try:
         import onnx
     except ImportError as error:
@@ -247,5 +201,5 @@ def _graph(form: nn.Module, example: Tensor, names: Sequence[str], described: On
             dynamic_axes={name: {1: "N" if name in POINT_NAMES else "T"} for name in ("features", *names)},
         )
     graph = onnx.load_model_from_string(written.getvalue())
-    onnx.helper.set_model_props(graph, described.to_properties())
+    onnx.helper.set_model_props(graph, to_properties(described))
     return graph.SerializeToString()

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from temporalzoom.config import Precision
 from temporalzoom.models import Outputs
-from temporalzoom.models.runtime import denormals_as_zero, keep_freed_memory, products_in
+from temporalzoom.models.runtime import check_precision, denormals_as_zero, device_of, keep_freed_memory, products_in
 
 
 def plan_windows(length: int, window: int, margin: int) -> Iterator[tuple[int, int, int, int]]:
@@ -42,7 +42,8 @@ def run_network(
     boundaries: Tensor | None = None,
     precision: Precision = "float32",
 ) -> Outputs:
-    """Raw outputs of one sequence. features: (T, F), T >= 1 -> Outputs with float32 tensors of (T, ...).
+    """Raw outputs of one sequence. features: (T, F), T >= 1 -> Outputs with float32 tensors of (T, ...), on the
+    processor wherever the network is.
 
     boundaries: (T,) boolean, true positions to protect from pruning, for the oracle ablation of `tzn`. precision: of
     the products inside the network.
@@ -50,12 +51,15 @@ def run_network(
     keep_freed_memory()
     field = getattr(model, "receptive_field", None)
     margin = window // 4 if field is None else field
+    device = device_of(model)
+    check_precision(precision, device.type, "inference.precision")
     parts: list[Outputs] = []
     for first, last, keep_first, keep_last in plan_windows(len(features), window, margin):
-        piece = torch.tensor(np.ascontiguousarray(features[first:last], np.float32))[None]
-        mask = torch.ones(1, last - first, dtype=torch.bool)
-        truth = {} if boundaries is None else {"boundaries": boundaries[None, first:last]}
-        with products_in(precision):
+        piece = torch.tensor(np.ascontiguousarray(features[first:last], np.float32), device=device)[None]
+        mask = torch.ones(1, last - first, dtype=torch.bool, device=device)
+        truth = {} if boundaries is None else {"boundaries": boundaries[None, first:last].to(device)}
+        with products_in(precision, device.type):
             outputs: Outputs = model(piece, mask, **truth)
-        parts.append(outputs.as_float32().part(keep_first - first, keep_last - first, first))
+        outputs = outputs.map(lambda x: x.cpu()).as_float32()
+        parts.append(outputs.part(keep_first - first, keep_last - first, first))
     return Outputs.concatenate(parts)

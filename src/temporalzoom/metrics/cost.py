@@ -98,8 +98,10 @@ def peak_memory(run: Callable[[], object]) -> int:
 class TauStatistics:
     """How depth is spent. histogram: share of positions in ten equal bins of [0, 1].
 
-    flip_rate: the paper's `Pr[sign(tau_t - 1/2) != sign(tau_{t-1} - 1/2)]`; entropy: the paper's H(tau), which it does
-    not define: here the Shannon entropy of the histogram in bits, 0 where tau has collapsed, log2(10) where it is even.
+    flip_rate: the paper's `Pr[sign(tau_t - 1/2) != sign(tau_{t-1} - 1/2)]`, with two signs: a tau of exactly 1/2 has
+    none of its own and keeps the one before it. As a third sign it would turn the paper's dead zone, which is meant to
+    prevent flips, into a cause of them. entropy: the paper's H(tau), which it does not define: here the Shannon
+    entropy of the histogram in bits, 0 where tau has collapsed, log2(10) where it is even.
     """
 
     mean: float
@@ -117,12 +119,14 @@ def tau_statistics(tau: ArrayLike, valid: ArrayLike | None = None) -> TauStatist
         raise ValueError(f"tau and valid must be vectors of one length, got shapes {values.shape} and {mask.shape}")
     if not mask.any():
         return TauStatistics(np.nan, (np.nan,) * BINS, np.nan, np.nan)
-    side, both = np.sign(values - 0.5), mask[1:] & mask[:-1]
-    flips = (side[1:] != side[:-1])[both]
+    signed = np.flatnonzero(mask & (values != 0.5))
+    above, recording = values[signed] > 0.5, np.cumsum(~mask)[signed]
+    flips = int(((above[1:] != above[:-1]) & (recording[1:] == recording[:-1])).sum())
+    neighbours = int((mask[1:] & mask[:-1]).sum())
     shares = np.histogram(values[mask], BINS, (0.0, 1.0))[0] / mask.sum()
     present = shares[shares > 0]
     entropy = float(np.abs((present * np.log2(present)).sum()))
-    flip_rate = float(flips.mean()) if len(flips) else 0.0
+    flip_rate = flips / neighbours if neighbours else 0.0
     return TauStatistics(float(values[mask].mean()), tuple(shares.tolist()), flip_rate, entropy)
 
 

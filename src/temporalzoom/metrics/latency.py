@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -39,15 +39,19 @@ class LatencyRatio:
 
 
 def measure_latency(
-    systems: Mapping[str, Callable[[], object]], repeats: int = 20, warmup: int = 3
+    systems: Mapping[str, Callable[[], object]],
+    repeats: int = 20,
+    warmup: int = 3,
+    watch: Callable[[range], Iterable[int]] = iter,
 ) -> dict[str, LatencyResult]:
     """Seconds of every system in each of `repeats` rounds, after `warmup` rounds that do not count.
 
-    Every round runs each system once, and the first of a round is another one each time.
+    Every round runs each system once, and the first of a round is another one each time. watch: wraps the rounds, such
+    as to show progress between them.
     """
     names = list(systems)
     seconds: dict[str, list[float]] = {name: [] for name in names}
-    for turn in range(warmup + repeats):
+    for turn in watch(range(warmup + repeats)):
         first = turn % max(len(names), 1)
         for name in names[first:] + names[:first]:
             began = time.perf_counter()

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from temporalzoom.models.attention import AttentionLayout, attend, global_layout, local_layout
-from temporalzoom.models.layers import Branch, Restraint, feed_forward
+from temporalzoom.models.layers import Branch, Regularization, feed_forward
 from temporalzoom.models.pyramid import Level, OffsetHead, PyramidDetector, halved, max_pooled
 from temporalzoom.models.registry import no_depth, register
 from temporalzoom.models.retrofit import add_distances
@@ -31,7 +31,7 @@ class ConvolutionalTransformer(nn.Module):
     """Pre-norm transformer layer; with stride 2 it halves the sequence, and the skip connection is max pooling."""
 
     def __init__(
-        self, width: int, heads: int, window: int | None, stride: int, expansion: float, restraint: Restraint
+        self, width: int, heads: int, window: int | None, stride: int, expansion: float, regularization: Regularization
     ) -> None:
         super().__init__()
         if width % heads:
@@ -40,10 +40,10 @@ class ConvolutionalTransformer(nn.Module):
         self.attention_norm = nn.LayerNorm(width)
         self.query, self.key, self.value = (ConvolvedProjection(width, stride) for _ in range(3))
         self.output = nn.Linear(width, width)
-        self.attention_scale = Branch(width, restraint)
+        self.attention_scale = Branch(width, regularization)
         self.feed_forward_norm = nn.LayerNorm(width)
         self.feed_forward = feed_forward(width, int(expansion))
-        self.feed_forward_scale = Branch(width, restraint)
+        self.feed_forward_scale = Branch(width, regularization)
 
     def forward(self, level: Level) -> Level:
         mask = level.mask if self.stride == 1 else halved(level.mask)
@@ -92,10 +92,11 @@ class ActionFormer(PyramidDetector):
         **options: object,
     ) -> None:
         super().__init__(input_width, classes, levels=levels, head_layers=head_layers, **options)  # type: ignore
-        restraint = Restraint(drop_path=drop_path, layer_scale=layer_scale)
+        regularization = Regularization(drop_path=drop_path, layer_scale=layer_scale)
         strides = [1] * stem_layers + [2] * (levels - 1)
         self.layers = nn.ModuleList(
-            ConvolutionalTransformer(self.width, heads, window, stride, expansion or 4, restraint) for stride in strides
+            ConvolutionalTransformer(self.width, heads, window, stride, expansion or 4, regularization)
+            for stride in strides
         )
         self.offset_head = OffsetHead(self.width, levels, head_layers)
 

@@ -4,6 +4,9 @@ Queries are cut into blocks; each block sees its own keys and those of `window` 
 *positions* makes it exact: a query attends to the valid tokens at most `window` positions away and to nothing else.
 Cost and memory are linear in the length. The same function serves packed sequences (only some positions kept, in
 ascending order): tokens within `window` positions of each other are at most `window` entries apart once packed.
+
+While an exporter traces the network (`torch.jit.is_tracing`), sizes that depend on the data must not become constants
+of the graph: windows are then gathered row by row, and packed tokens get the reach that is right for any of them.
 """
 
 from __future__ import annotations
@@ -37,18 +40,18 @@ class AttentionLayout:
 def local_layout(positions: Tensor, mask: Tensor, window: int, contiguous: bool = False) -> AttentionLayout:
     """positions: (B, T) ascending integers; mask: (B, T); contiguous: positions are 0..T-1 in every row."""
     batch, length = positions.shape
-    reach = window if contiguous else entries_within(positions, window)
+    reach = window if contiguous or torch.jit.is_tracing() else entries_within(positions, window)
     block = max(reach, MIN_BLOCK)
     keys = block + 2 * reach
-    blocks = -(-length // block)
+    blocks = (length + block - 1) // block  # not -(-a // b): the integers of ONNX round towards zero
     padding = blocks * block - length
-    key_valid = F.pad(mask, (reach, reach + padding)).unfold(1, keys, block).unsqueeze(2)
+    key_valid = windows(F.pad(mask, (reach, reach + padding)), keys, block).unsqueeze(2)
     entry = torch.arange(keys, device=mask.device) - torch.arange(block, device=mask.device)[:, None] - reach
     if contiguous:  # every block looks the same: one table serves all
         difference = entry[None, None]
     else:
         query_position = F.pad(positions, (0, padding)).view(batch, blocks, block, 1)
-        key_position = F.pad(positions, (reach, reach + padding)).unfold(1, keys, block).unsqueeze(2)
+        key_position = windows(F.pad(positions, (reach, reach + padding)), keys, block).unsqueeze(2)
         difference = key_position - query_position
     # A padded query sees itself, so that no row of the softmax is empty.
     allowed = ((difference.abs() <= window) & key_valid) | (entry == 0)
@@ -66,24 +69,39 @@ def entries_within(positions: Tensor, window: int) -> int:
 
 def barrier(allowed: Tensor) -> Tensor:
     """What a boolean mask adds to similarities: 0 where allowed, -inf elsewhere. Adding is faster than masking."""
-    return torch.zeros(allowed.shape, device=allowed.device).masked_fill_(~allowed, float("-inf"))
+    return torch.zeros_like(allowed, dtype=torch.float32).masked_fill(~allowed, float("-inf"))
 
 
-def global_layout(positions: Tensor, mask: Tensor, reach: int, limit: int | None = None) -> AttentionLayout:
-    """Every valid token sees every valid token, up to `limit` positions away. positions, mask: (B, T)."""
+def windows(rows: Tensor, size: int, step: int) -> Tensor:
+    """Overlapping windows of `size` rows, one every `step` rows: (B, L, ...) -> (B, N, ..., size), like `unfold`."""
+    if not torch.jit.is_tracing():
+        return rows.unfold(1, size, step)
+    first = torch.arange(0, rows.shape[1] - size + 1, step, device=rows.device)
+    return rows[:, first[:, None] + torch.arange(size, device=rows.device)].movedim(2, -1)
+
+
+def bias_of(bias: Tensor, distance: Tensor) -> Tensor:
+    """What each distance adds to similarity. bias: (H, 2 * reach + 1), distance: (...) -> (H, ...)."""
+    if torch.jit.is_tracing():  # in one operator, which no empty dimension can confuse
+        return bias[:, distance]
+    # index_select, not indexing: where indices repeat, its gradient is added up in one order, whatever the threads do.
+    return bias.index_select(1, distance.flatten()).view(len(bias), *distance.shape)
+
+
+def global_layout(positions: Tensor, mask: Tensor, reach: int) -> AttentionLayout:
+    """Every token sees every valid token, and itself. positions, mask: (B, T)."""
     difference = positions[:, None, :] - positions[:, :, None]
-    allowed = mask[:, None, :] if limit is None else mask[:, None, :] & (difference.abs() <= limit)
-    allowed = allowed | torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
+    entry = torch.arange(mask.shape[1], device=mask.device)
+    allowed = mask[:, None, :] | (entry == entry[:, None])
     return AttentionLayout(barrier(allowed).unsqueeze(1), difference.clamp(-reach, reach) + reach, None)
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, layout: AttentionLayout, bias: Tensor) -> Tensor:
     """query, key, value: (B, T, H, E); bias: (H, 2 * reach + 1), what a distance adds to similarity -> (B, T, H, E)."""
     batch, length, heads, width = query.shape
-    if heads == 1:
+    if heads == 1 and not torch.jit.is_tracing():
         return attend_shared(query, key.squeeze(2), value.squeeze(2), layout, bias)
-    # index_select, not indexing: where indices repeat, its gradient is added up in one order, whatever the threads do.
-    by_distance = bias.index_select(1, layout.distance.flatten()).view(heads, *layout.distance.shape).movedim(0, -3)
+    by_distance = bias_of(bias, layout.distance).movedim(0, -3)
     query = query * width**-0.5
     reach = layout.reach
     if reach is None:
@@ -94,9 +112,9 @@ def attend(query: Tensor, key: Tensor, value: Tensor, layout: AttentionLayout, b
 
     def around_blocks(x: Tensor) -> Tensor:
         padded = F.pad(x, (0, 0, 0, 0, reach, reach + padding))
-        return padded.unfold(1, keys, block).transpose(3, 4)  # (B, N, H, keys, E)
+        return windows(padded, keys, block).transpose(3, 4)  # (B, N, H, keys, E)
 
-    if padding:
+    if padding or torch.jit.is_tracing():
         query = F.pad(query, (0, 0, 0, 0, 0, padding))
     queries = query.reshape(batch, blocks, block, heads, width).transpose(2, 3)
     attended = _weighted_sum(queries, around_blocks(key), around_blocks(value), by_distance, layout.barred)
@@ -109,7 +127,7 @@ def attend_shared(query: Tensor, key: Tensor, value: Tensor, layout: AttentionLa
     The queries of all heads are then rows of one product, larger and without a copy.
     """
     batch, length, heads, width = query.shape
-    by_distance = bias.index_select(1, layout.distance.flatten()).view(heads, *layout.distance.shape).movedim(0, -2)
+    by_distance = bias_of(bias, layout.distance).movedim(0, -2)
     query = query * width**-0.5
     reach = layout.reach
     if reach is None:
@@ -120,9 +138,9 @@ def attend_shared(query: Tensor, key: Tensor, value: Tensor, layout: AttentionLa
     padding = blocks * block - length
 
     def around_blocks(x: Tensor) -> Tensor:
-        return F.pad(x, (0, 0, reach, reach + padding)).unfold(1, keys, block)  # (B, N, E, keys)
+        return windows(F.pad(x, (0, 0, reach, reach + padding)), keys, block)  # (B, N, E, keys)
 
-    if padding:
+    if padding or torch.jit.is_tracing():
         query = F.pad(query, (0, 0, 0, 0, 0, padding))
     similarity = torch.matmul(query.view(batch, blocks, block * heads, width), around_blocks(key))
     similarity = similarity.view(batch, blocks, block, heads, keys)

@@ -294,9 +294,9 @@ def candidate_segments(maps: BoundaryMaps, classes: Tensor | None, mask: Tensor)
     score = F.logsigmoid(maps.starts)[:, start] + F.logsigmoid(maps.ends)[:, end]
     score = (score + F.logsigmoid(maps.confidence).sum(1)[:, duration, start]).unsqueeze(-1)
     if classes is not None:
-        total = F.pad(torch.sigmoid(classes).double().cumsum(1), (0, 0, 1, 0))
-        covered = (total[:, end + 1] - total[:, start]) / (duration + 2)[:, None]
-        score = score + covered.log().to(score.dtype)
+        total = F.pad(torch.sigmoid(classes).cpu().double().cumsum(1), (0, 0, 1, 0))  # mps has no double
+        covered = (total[:, end.cpu() + 1] - total[:, start.cpu()]) / (duration.cpu() + 2)[:, None]
+        score = score + covered.log().to(score)
     logits = (score - torch.log(-torch.expm1(score))).clamp(-FARTHEST, FARTHEST)
 
     half = (end - start).to(logits.dtype) / 2

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-# Beyond so many values, every row beside its neighbours takes more memory than it saves time.
+# Beyond this number of values, every row beside its neighbours takes more memory than it saves time.
 LARGEST = 2**25
 
 

@@ -1,9 +1,9 @@
 """The deep path: layers for the few active tokens, which zoom in on the shallow tokens around them.
 
-Attention among the active tokens alone would leave them with less than a network that is deep everywhere: their
-neighbours have stayed behind. So they look at the *shallow* tokens around them, in every layer. The keys and values of
-these are computed once and serve all layers and all heads. What the deep path says about a position then depends on
-the shallow path only, not on who else is active: it can be trained at every position and run at any few of them.
+Attention among the active tokens alone would give them less context than a network that is deep everywhere: most of
+their neighbours are not active. So they attend to the *shallow* tokens around them, in every layer. The keys and values
+of these are computed once and serve all layers and all heads. The deep path's output at a position then depends on the
+shallow path only, not on which other positions are active: it can be trained at every position and run at any few.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from temporalzoom.models.attention import AttentionLayout, attend_shared, barrier, initial_bias
-from temporalzoom.models.layers import Branch, Restraint, TokenLayout, feed_forward, xavier
+from temporalzoom.models.layers import Branch, Regularization, TokenLayout, feed_forward, xavier
 from temporalzoom.models.packing import Packed
 
 
@@ -31,10 +31,11 @@ class Surroundings:
     barred: Tensor | None = None
     layout: AttentionLayout | None = None
 
-    def select(self, keep: Tensor) -> Surroundings:
-        """Of the packed tokens only those where `keep`, (N,)."""
+    def select(self, chosen: Tensor) -> Surroundings:
+        """Of the packed tokens only those at `chosen`, (M,)."""
         assert self.barred is not None
-        return Surroundings(self.keys[keep], self.values[keep], self.barred[keep])
+        keys, values, barred = (x.index_select(0, chosen) for x in (self.keys, self.values, self.barred))
+        return Surroundings(keys, values, barred)
 
 
 class Zoom(nn.Module):
@@ -42,6 +43,8 @@ class Zoom(nn.Module):
 
     def __init__(self, width: int, heads: int, reach: int) -> None:
         super().__init__()
+        if width % heads:
+            raise ValueError(f"model.width {width} is not a multiple of model.heads {heads}")
         self.reach = reach
         self.norm = nn.LayerNorm(width)
         self.key_value = nn.Linear(width, 2 * (width // heads))
@@ -57,12 +60,12 @@ class Zoom(nn.Module):
         return Surroundings(keys, values, barrier(inside.transpose(1, 2)))
 
 
-class Look(nn.Module):
+class ZoomAttention(nn.Module):
     """Attention of tokens (1, N, D) to their surroundings; all heads share keys and values."""
 
     def __init__(self, width: int, heads: int, reach: int) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, self.key_width = heads, width // heads
         self.query = nn.Linear(width, width)
         self.output = nn.Linear(width, width)
         self.distance_bias = nn.Parameter(initial_bias(heads, reach))
@@ -72,25 +75,27 @@ class Look(nn.Module):
         if around.layout is not None:
             query = query.view(*around.keys.shape[:2], self.heads, -1)
             seen = attend_shared(query, around.keys, around.values, around.layout, self.distance_bias)
+            seen = seen.reshape(tokens.shape)
         else:
             assert around.barred is not None
-            query = query.view(len(around.keys), self.heads, -1) * around.keys.shape[-1] ** -0.5
+            query = query.squeeze(0).unflatten(1, (self.heads, self.key_width)) * self.key_width**-0.5
             similarity = torch.bmm(query, around.keys.transpose(1, 2))  # (N, H, R)
             similarity = similarity + self.distance_bias + around.barred
-            seen = torch.bmm(similarity.softmax(-1), around.values)
-        return self.output(seen.reshape(tokens.shape))
+            seen = torch.bmm(similarity.softmax(-1), around.values).flatten(1).unsqueeze(0)
+        return self.output(seen)
 
 
 class ZoomLayer(nn.Module):
     """Pre-norm layer: attention to the surroundings, feed-forward. (1, N, D) -> (1, N, D)."""
 
-    def __init__(self, width: int, heads: int, reach: int, restraint: Restraint, expansion: int) -> None:
+    def __init__(self, width: int, heads: int, reach: int, regularization: Regularization, expansion: int) -> None:
         super().__init__()
+        # The names of these attributes are the names of stored weights.
         self.look_norm = nn.LayerNorm(width)
-        self.look = Look(width, heads, reach)
+        self.look = ZoomAttention(width, heads, reach)
         self.feed_forward_norm = nn.LayerNorm(width)
         self.feed_forward = feed_forward(width, expansion)
-        self.look_branch, self.feed_forward_branch = Branch(width, restraint), Branch(width, restraint)
+        self.look_branch, self.feed_forward_branch = Branch(width, regularization), Branch(width, regularization)
         xavier(self)
 
     def forward(self, tokens: Tensor, around: Surroundings) -> Tensor:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -17,8 +15,10 @@ LocalContext = Literal["convolution", "attention"]
 
 LOCAL_WINDOW = 3
 LOCAL_DEPTH = 3
-# Gates are so narrow that ReLUs which fall silent would be missed; GELU takes several times as long.
+# Gates are so narrow that each ReLU that stays at zero would be a loss; GELU takes several times as long.
 LEAK = 0.1
+# In an exported graph, `hold` is exact for sequences of up to 2 ** DOUBLINGS positions.
+DOUBLINGS = 17
 
 
 def gradient_magnitude(features: Tensor, mask: Tensor, factor: Tensor | None = None) -> Tensor:
@@ -27,22 +27,23 @@ def gradient_magnitude(features: Tensor, mask: Tensor, factor: Tensor | None = N
     factor: (D,), of each channel; of standardized features, the means cancel. In units of its own mean, so that it
     means the same for features of any scale.
     """
-    if mask.shape[1] < 3:
-        return torch.zeros_like(mask, dtype=features.dtype)
+    length = mask.shape[1]
+    if torch.jit.is_tracing() or length < 3:  # a graph is for any length: no tensor may become empty
+        features, mask = F.pad(features, (0, 0, 0, 2)), F.pad(mask, (0, 2))
     # Reflected at an edge, both neighbours are the same position: the difference is zero there.
     change = features[:, 2:] - features[:, :-2]
     if factor is not None:
         change *= factor  # in place: features are wide, and memory is what this waits for
     size = torch.linalg.vector_norm(change, dim=-1)
-    size = F.pad(size * (mask[:, :-2] & mask[:, 2:]), (1, 1))
+    size = F.pad(size * (mask[:, :-2] & mask[:, 2:]), (1, 1))[:, :length]
     mean = size.sum(1, keepdim=True) / mask.sum(1, keepdim=True).clamp(min=1)
     return size / mean.clamp(min=1e-6)
 
 
 class RunningStandard(nn.Module):
-    """Channels to zero mean and unit variance, as they were lately in training. (B, T, C) -> (B, T, C).
+    """Channels to zero mean and unit variance, by running statistics of training. (B, T, C) -> (B, T, C).
 
-    For inputs whose size nobody knows beforehand, and which change while the network learns.
+    For inputs whose scale is not known beforehand, and which change while the network learns.
     """
 
     def __init__(self, channels: int) -> None:
@@ -75,18 +76,18 @@ def gate(inputs: int, hidden: int, bias: float) -> nn.Sequential:
 
 
 class DepthPredictor(nn.Module):
-    """What depth is expected to gain at each position, (B, T): in prices, where it is taught the value of depth.
+    """The gain expected from depth at each position, (B, T): relative to its price, where it learns the value of depth.
 
-    It sees tokens (B, T, D) and hears `heard` (B, T, K): how uncertain a position is, and what the shallow path claims.
+    Inputs: tokens (B, T, D) and evidence (B, T, K): the uncertainty of a position, and what the shallow path predicts.
     """
 
-    def __init__(self, width: int, heard: int, hidden: int) -> None:
+    def __init__(self, width: int, evidence: int, hidden: int) -> None:
         super().__init__()
-        self.standard = RunningStandard(heard)
-        self.gate = gate(width + heard, hidden, bias=0.0)
+        self.standard = RunningStandard(evidence)
+        self.gate = gate(width + evidence, hidden, bias=0.0)
 
-    def forward(self, tokens: Tensor, heard: Tensor, mask: Tensor) -> Tensor:
-        return self.gate(torch.cat((tokens, self.standard(heard, mask)), -1)).squeeze(-1)
+    def forward(self, tokens: Tensor, evidence: Tensor, mask: Tensor) -> Tensor:
+        return self.gate(torch.cat((tokens, self.standard(evidence, mask)), -1)).squeeze(-1)
 
 
 class LocalConvolution(nn.Module):
@@ -138,18 +139,35 @@ class Uncertainty(nn.Module):
 def hold(tau: Tensor, band: float) -> Tensor:
     """Hysteresis of the paper's main text: keep the previous tau while the new one is within the band. (B, T).
 
-    A recurrence that no vector operation expresses; plain floats are the fastest form of it.
+    A recurrence, written without a loop over positions. The value held from position j on lasts until the first
+    position that leaves the band around tau[j]; where that is follows from the extremes of stretches of 1, 2, 4, ...
+    positions. These positions, chained from the first one on, are those whose values are held; the chain is followed
+    in steps of 1, 2, 4, ... links.
     """
-    rows = tau.detach().cpu().tolist()
-    for row in rows:
-        held = math.inf
-        for index, value in enumerate(row):
-            if -band < value - held < band:
-                row[index] = held
-            else:
-                held = value
-    held_rows = torch.from_numpy(np.array(rows)).to(tau)  # by way of an array: quicker than from lists
-    return straight_through(held_rows, tau)
+    values, length = tau.detach().double(), tau.shape[1]
+    doublings = DOUBLINGS if torch.jit.is_tracing() else length.bit_length()
+    here = torch.arange(length, device=tau.device)
+    highest, lowest = [values], [values]
+    for level in range(doublings - 1):
+        ahead = (here + 2**level).clamp(max=length - 1)  # beyond the end, the last value again: it changes nothing
+        highest.append(torch.maximum(highest[-1], highest[-1].index_select(1, ahead)))
+        lowest.append(torch.minimum(lowest[-1], lowest[-1].index_select(1, ahead)))
+    leaves = (here + 1).expand(values.shape)
+    for level in reversed(range(doublings)):
+        first = leaves.clamp(max=length - 1)
+        stays = (highest[level].gather(1, first) - values < band) & (values - lowest[level].gather(1, first) < band)
+        leaves = leaves + 2**level * stays
+    leaves = leaves.clamp(max=length)
+    end = leaves[:, -1:]  # one more position, where all chains stop
+    following = torch.cat((leaves, end), 1)
+    held = torch.cat(((here == 0).float().expand(values.shape), torch.zeros_like(end, dtype=torch.float32)), 1)
+    for _ in range(doublings):
+        held = (held.scatter_add(1, following, held) > 0).float()
+        following = following.gather(1, following)
+    # The first position of every row is held: counted over the whole batch, each finds the last one of its own row.
+    held = held[:, :-1].flatten()
+    anchors = held.nonzero().squeeze(1).index_select(0, held.cumsum(0).long() - 1)
+    return straight_through(tau.detach().flatten().index_select(0, anchors).view_as(tau), tau)
 
 
 def dead_zone(tau: Tensor, band: float) -> Tensor:
@@ -167,8 +185,9 @@ def near_crossings(distances: Tensor, reach: int) -> Tensor:
     before = distances < 0
     rising = (before[:, :-1] & ~before[:, 1:]).any(-1)
     # A crossing lies between two positions: both of them, and `reach` more to either side.
-    marks = F.pad(rising.float(), (reach + 1, reach + 1)).unsqueeze(1)
-    return F.max_pool1d(marks, 2 * reach + 2, 1).squeeze(1) > 0
+    rising, none = rising.float(), torch.zeros_like(distances[:, :1, 0])
+    beside = torch.cat((rising, none), 1) + torch.cat((none, rising), 1)
+    return F.max_pool1d(beside.unsqueeze(1), 2 * reach + 1, 1, reach).squeeze(1) > 0
 
 
 def crossing_weight(distances: Tensor) -> Tensor:
@@ -176,9 +195,16 @@ def crossing_weight(distances: Tensor) -> Tensor:
     return (2.0 - distances.abs()).clamp(0.0, 1.0)
 
 
+def gumbel_noise(like: Tensor) -> Tensor:
+    """Gumbel noise of the shape of a tensor: adding it to logits makes the highest ones a random sample."""
+    return -torch.log(-torch.log(torch.rand_like(like).clamp(1e-6, 1 - 1e-6)))
+
+
 def keep_highest(scores: Tensor, mask: Tensor, share: float) -> Tensor:
     """The `floor(share * length)` highest scores of each sequence, ties in order. All (B, T); boolean result."""
-    ranked = scores.masked_fill(~mask, float("-inf")).argsort(dim=1, descending=True, stable=True)
-    counts = (mask.sum(1, keepdim=True).double() * share + 1e-9).floor().long()
+    # The operator of ONNX always keeps ties in order, and has no such option.
+    stable = {} if torch.jit.is_tracing() else {"stable": True}
+    ranked = scores.masked_fill(~mask, float("-inf")).sort(dim=1, descending=True, **stable).indices
+    counts = (mask.sum(1, keepdim=True).cpu().double() * share + 1e-9).floor().long().to(mask.device)  # mps: no double
     chosen = torch.arange(scores.shape[1], device=scores.device) < counts
     return torch.zeros_like(mask).scatter(1, ranked, chosen) & mask

@@ -1,15 +1,13 @@
 """From tokens to raw outputs: class logits, box offsets, boundary distances.
 
-`Heads` reads every token on its own, `ConvolutionHeads` a token and its neighbours. Both are asked for whole sequences,
-and again for the few tokens that went deeper: these have left their neighbours behind, and come with what was said of
-them `before`.
+`Heads` reads every token on its own, `ConvolutionHeads` a token and its neighbours. Both are applied to sequences, and
+again to the few tokens of the deep path: these come without neighbours, but with their shallow outputs, `before`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -18,7 +16,7 @@ from torch import Tensor, nn
 from temporalzoom.bdr import DistanceHead
 from temporalzoom.models.level_heads import LevelHeads, Reading, all_points
 from temporalzoom.models.outputs import Outputs
-from temporalzoom.models.pyramid import Level
+from temporalzoom.models.pyramid import Level, prior_logit
 
 HeadForm = Literal["mlp", "convolution"]
 
@@ -32,10 +30,13 @@ class LevelOptions:
     distances_on_all: bool = False
 
 
-def mlp(width: int, bias: list[float], layers: int = 3, spread: float = 0.01) -> nn.Sequential:
+def mlp(
+    width: int, bias: list[float], layers: int = 3, spread: float = 0.01, hidden_width: int | None = None
+) -> nn.Sequential:
     """`layers` linear layers with GELU between them; outputs, one per bias, start near the given biases."""
     parts: list[nn.Module] = []
-    hidden_width = width // 2  # a full-width head at every position would cost a sixth of a transformer layer each
+    # A full-width head at every position would cost a sixth of a transformer layer each.
+    hidden_width = hidden_width or width // 2
     for before in [width, *[hidden_width] * (layers - 2)]:
         hidden = nn.Linear(before, hidden_width)
         nn.init.xavier_uniform_(hidden.weight)
@@ -47,8 +48,8 @@ def mlp(width: int, bias: list[float], layers: int = 3, spread: float = 0.01) ->
     return nn.Sequential(*parts, last)
 
 
-def distance_head(width: int, channels: int | None) -> DistanceHead | None:
-    return DistanceHead(width, channels, width // 2, variance=True) if channels else None
+def distance_head(width: int, channels: int | None, hidden_width: int | None = None) -> DistanceHead | None:
+    return DistanceHead(width, channels, hidden_width or width // 2, variance=True) if channels else None
 
 
 class LevelledHeads(nn.Module):
@@ -59,6 +60,16 @@ class LevelledHeads(nn.Module):
     def __init__(self, options: LevelOptions) -> None:
         super().__init__()
         self.options, self.levels = options, options.levels
+        self.logit_norm: nn.LayerNorm | None = None
+
+    def normalize_logits(self, classes: int) -> None:
+        """From now on `normalized` does it. The bias is initialized as that of plain logits, which it replaces."""
+        self.logit_norm = nn.LayerNorm(classes)
+        nn.init.constant_(self.logit_norm.bias, prior_logit())
+
+    def normalized(self, outputs: Outputs) -> Outputs:
+        """The same outputs with layer-normalized logits, if that was asked for."""
+        return outputs if self.logit_norm is None else replace(outputs, logits=self.logit_norm(outputs.logits))
 
     def _reading(self, finest: Outputs, coarser: Outputs, above: Sequence[Level], mask: Tensor) -> Reading:
         """above: the coarser levels; mask: (B, T)."""
@@ -73,21 +84,28 @@ class Heads(LevelledHeads):
     reach = 0  # how many positions to either side are read
 
     def __init__(
-        self, width: int, classes: int, distance_channels: int | None, options: LevelOptions, prior: float = 0.01
+        self,
+        width: int,
+        classes: int,
+        distance_channels: int | None,
+        options: LevelOptions,
+        prior: float = 0.01,
+        head_width: int | None = None,
     ) -> None:
         super().__init__(options)
         self.norm = nn.LayerNorm(width)
-        self.classes = mlp(width, [-math.log((1 - prior) / prior)] * classes)  # focal loss: instances are rare
+        self.classes = mlp(width, [prior_logit(prior)] * classes, hidden_width=head_width)  # instances are rare
         # Lengths span two orders of magnitude: the box head predicts the logarithm of the offsets, from about 7
         # positions on, and the logarithm of their variance, from "off by several positions" on. With several levels,
         # this is the one of the shortest instances.
-        self.box = mlp(width, [2.0, 2.0, 4.0, 4.0] if options.levels == 1 else [0.7, 0.7, 1.0, 1.0])
-        self.distance = distance_head(width, distance_channels)
+        offsets = [2.0, 2.0, 4.0, 4.0] if options.levels == 1 else [0.7, 0.7, 1.0, 1.0]
+        self.box = mlp(width, offsets, hidden_width=head_width)
+        self.distance = distance_head(width, distance_channels, head_width)
         several = options.levels > 1
         self.coarse = LevelHeads(width, classes, options.levels, width // 2, first=1) if several else None
 
     def forward(self, tokens: Tensor, mask: Tensor, before: Outputs | None = None) -> Reading:
-        """tokens: (B, T, D), mask: (B, T). before: what was said of tokens (..., D); here it counts no more."""
+        """tokens: (B, T, D), mask: (B, T). before: shallow outputs of tokens (..., D) of the deep path; not used."""
         finest = self._each(tokens)
         if self.coarse is None or before is not None:
             return Reading(finest)
@@ -105,10 +123,10 @@ class Heads(LevelledHeads):
 
 
 class ConvolutionHeads(LevelledHeads):
-    """Convolutions that all levels share, the finest included, tell classes and boxes; an MLP tells distances.
+    """Convolutions that all levels share, the finest included, predict classes and boxes; an MLP predicts distances.
 
-    A token that went deeper says what to correct: its logits are added to, its offsets multiplied. zooms: there will be
-    such tokens.
+    A token of the deep path corrects its shallow outputs: it adds to logits and multiplies offsets. zooms: there will
+    be such tokens.
     """
 
     reach = 3
@@ -119,23 +137,23 @@ class ConvolutionHeads(LevelledHeads):
         super().__init__(options)
         self.all_levels = LevelHeads(width, classes, options.levels, width, first=0)
         self.distance = distance_head(width, distance_channels)
-        # Depth begins by correcting nothing.
+        # Initialized to zero: before training, depth corrects nothing.
         self.norm = nn.LayerNorm(width) if zooms else None
         self.classes = mlp(width, [0.0] * classes, spread=0.0) if zooms else None
         self.box = mlp(width, [0.0] * 4, spread=0.0) if zooms else None
 
     def forward(self, tokens: Tensor, mask: Tensor, before: Outputs | None = None) -> Reading:
-        """tokens: (B, T, D), mask: (B, T). before: what was said of tokens (..., D), to be corrected."""
+        """tokens: (B, T, D), mask: (B, T). before: shallow outputs of tokens (..., D), to be corrected."""
         if before is not None:
             return Reading(self._corrected(tokens, before))
         levels = self.all_levels.pool(tokens, mask)
-        said, length = self.all_levels(levels), tokens.shape[1]
-        finest = said.map(lambda x: x[:, :length])
+        outputs, length = self.all_levels(levels), tokens.shape[1]
+        finest = outputs.map(lambda x: x[:, :length])
         if self.distance is not None:
             finest.distances, finest.distance_log_variance = self.distance(levels[0].tokens)
         if self.levels == 1:
             return Reading(finest)
-        return self._reading(finest, said.map(lambda x: x[:, length:]), levels[1:], mask)
+        return self._reading(finest, outputs.map(lambda x: x[:, length:]), levels[1:], mask)
 
     def _corrected(self, tokens: Tensor, before: Outputs) -> Outputs:
         assert self.norm is not None and self.classes is not None and self.box is not None
@@ -153,9 +171,15 @@ class ConvolutionHeads(LevelledHeads):
 
 
 def build_heads(
-    form: HeadForm, width: int, classes: int, distance_channels: int | None, options: LevelOptions, zooms: bool = False
+    form: HeadForm,
+    width: int,
+    classes: int,
+    distance_channels: int | None,
+    options: LevelOptions,
+    zooms: bool = False,
+    head_width: int | None = None,
 ) -> Heads | ConvolutionHeads:
-    """zooms: some tokens will go deeper."""
+    """zooms: some tokens will go deeper. head_width: hidden width of the mlp heads, default half of `width`."""
     if form == "mlp":
-        return Heads(width, classes, distance_channels, options)
+        return Heads(width, classes, distance_channels, options, head_width=head_width)
     return ConvolutionHeads(width, classes, distance_channels, options, zooms)

@@ -16,9 +16,9 @@ GLOBAL_REACH = 64
 
 @dataclass(frozen=True)
 class TokenLayout:
-    """Where the tokens of a batch sit in time; computed once and shared by all layers.
+    """Where the tokens of a batch sit in time, and which of them the others see; computed once, shared by all layers.
 
-    previous, following: (B, T, 1) floats, 1 where the neighbouring entry is valid and exactly one position away.
+    previous, following: (B, T, 1) floats, 1 where the neighbouring entry is visible and exactly one position away.
     """
 
     attention: AttentionLayout
@@ -26,23 +26,21 @@ class TokenLayout:
     following: Tensor
 
     @classmethod
-    def build(
-        cls, mask: Tensor, window: int | None, positions: Tensor | None = None, limit: int | None = None
-    ) -> TokenLayout:
-        """mask: (B, T) valid tokens; window: reach of attention, None = global; for packed sequences: positions (B, T),
-        ascending, default 0..T-1, and limit, how far apart two tokens of the same sequence can be."""
+    def build(cls, mask: Tensor, window: int | None, positions: Tensor | None = None) -> TokenLayout:
+        """mask: (B, T), tokens that others may see; each token sees itself in any case. window: reach of attention,
+        None = global. positions: (B, T), ascending, of packed sequences; default 0..T-1."""
         contiguous = positions is None
         if contiguous and bool(mask.all()):  # all sequences look the same: one table serves all
             mask = mask[:1]
         if positions is None:
             positions = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
-        adjacent = (positions[:, 1:] - positions[:, :-1] == 1) & mask[:, 1:] & mask[:, :-1]
+        adjacent = positions[:, 1:] - positions[:, :-1] == 1
         if window is None:
-            attention = global_layout(positions, mask, GLOBAL_REACH, limit)
+            attention = global_layout(positions, mask, GLOBAL_REACH)
         else:
             attention = local_layout(positions, mask, window, contiguous)
-        previous = F.pad(adjacent, (1, 0)).unsqueeze(-1).float()
-        following = F.pad(adjacent, (0, 1)).unsqueeze(-1).float()
+        previous = F.pad((adjacent & mask[:, :-1]).float(), (1, 0)).unsqueeze(-1)
+        following = F.pad((adjacent & mask[:, 1:]).float(), (0, 1)).unsqueeze(-1)
         return cls(attention, previous, following)
 
 
@@ -69,12 +67,12 @@ class NeighbourMix(nn.Module):
 
 
 @dataclass(frozen=True)
-class Restraint:
-    """How residual branches are held back, lest a deep network learns its recordings by heart.
+class Regularization:
+    """Regularization of residual branches, against overfitting.
 
-    dropout: of single values; drop_path: of a whole branch, for a sequence at a time; layer_scale: what a factor per
-    channel starts from, None: no factor. per_token: whole branches are dropped for a token at a time instead, where the
-    sequences of a batch are packed into one.
+    dropout: probability, of single values; drop_path (stochastic depth): probability, of a whole branch, drawn per
+    sequence; layer_scale: initial value of a learned factor per channel, None: no factor. per_token: drop_path is drawn
+    per token instead, where the sequences of a batch are packed into one.
     """
 
     dropout: float = 0.0
@@ -84,14 +82,14 @@ class Restraint:
 
 
 class Branch(nn.Module):
-    """What a residual branch adds, under a restraint. (B, T, D) -> (B, T, D)."""
+    """What a residual branch adds, regularized. (B, T, D) -> (B, T, D)."""
 
-    def __init__(self, width: int, restraint: Restraint) -> None:
+    def __init__(self, width: int, regularization: Regularization) -> None:
         super().__init__()
         # On the branch only: dropout inside attention would rule out fused kernels.
-        self.dropout = nn.Dropout(restraint.dropout)
-        self.drop_path, self.per_token = restraint.drop_path, restraint.per_token
-        start = restraint.layer_scale
+        self.dropout = nn.Dropout(regularization.dropout)
+        self.drop_path, self.per_token = regularization.drop_path, regularization.per_token
+        start = regularization.layer_scale
         self.scale = None if start is None else nn.Parameter(torch.full((width,), start))
 
     def forward(self, added: Tensor) -> Tensor:
@@ -109,7 +107,7 @@ def feed_forward(width: int, expansion: int) -> nn.Sequential:
 
 
 def xavier(layer: nn.Module) -> None:
-    """PyTorch's own start of linear layers is timid: branches that whisper are learned late."""
+    """Xavier initialization of linear layers: PyTorch's default is smaller, and residual branches learn later."""
     for module in layer.modules():
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)
@@ -127,7 +125,7 @@ class TransformerLayer(nn.Module):
         width: int,
         heads: int,
         window: int | None,
-        restraint: Restraint = Restraint(),
+        regularization: Regularization = Regularization(),
         expansion: int = 4,
         mix: bool = True,
     ) -> None:
@@ -137,7 +135,7 @@ class TransformerLayer(nn.Module):
         self.attention = SelfAttention(width, heads, window or GLOBAL_REACH)
         self.feed_forward_norm = nn.LayerNorm(width)
         self.feed_forward = feed_forward(width, expansion)
-        self.attention_branch, self.feed_forward_branch = Branch(width, restraint), Branch(width, restraint)
+        self.attention_branch, self.feed_forward_branch = Branch(width, regularization), Branch(width, regularization)
         xavier(self)
 
     def forward(self, tokens: Tensor, layout: TokenLayout) -> Tensor:
@@ -157,13 +155,13 @@ class Encoder(nn.Module):
         heads: int,
         depth: int,
         window: int | None,
-        restraint: Restraint = Restraint(),
+        regularization: Regularization = Regularization(),
         expansion: int = 4,
         mix: bool = True,
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
-            TransformerLayer(width, heads, window, restraint, expansion, mix) for _ in range(depth)
+            TransformerLayer(width, heads, window, regularization, expansion, mix) for _ in range(depth)
         )
 
     def forward(self, tokens: Tensor, layout: TokenLayout) -> Tensor:

@@ -23,9 +23,9 @@ def all_points(mask: Tensor, levels: int, finest: float = 4.0) -> Points:
 
 @dataclass(frozen=True)
 class Reading:
-    """What is said of the positions, and of the coarser levels above them, level after level; None: there are none.
+    """Outputs of all heads: at the positions, and at the coarser levels above them, level after level, if any.
 
-    Of the coarser ones, distances are in strides of each level, and only there for training to look at.
+    Distances of the coarser ones are in strides of each level, and there for training only.
     """
 
     finest: Outputs
@@ -33,7 +33,7 @@ class Reading:
     points: Points | None = None
 
     def joined(self, finest: Outputs) -> Outputs:
-        """All levels, with what was found out since about the positions."""
+        """All levels, with refined outputs of the positions in the place of `self.finest`."""
         coarser = self.coarser
         if coarser is None:
             return finest
@@ -79,7 +79,7 @@ class LevelHeads(nn.Module):
         ]
 
     def forward(self, levels: Sequence[Level]) -> Outputs:
-        """What both heads say, (B, N, ...), level after level."""
+        """Outputs of both heads, (B, N, ...), level after level."""
         logits, box = self._read(levels)
         strides = torch.cat([torch.full_like(x.tokens[0, :, :1], x.stride) for x in levels])  # (N, 1)
         offsets = strides * torch.exp(box[..., :2].clamp(max=10.0))
@@ -96,6 +96,6 @@ class LevelHeads(nn.Module):
         joined = Level(torch.cat([x.tokens for x in spaced], 1), torch.cat([x.mask for x in spaced], 1))
         lengths = [x.tokens.shape[1] for x in spaced]
         neighbours = beside(joined.tokens)
-        said = (head(joined, neighbours).split(lengths, 1) for head in (self.classes, self.box))
-        logits, box = (torch.cat(parts[::2], 1) for parts in said)
+        split = (head(joined, neighbours).split(lengths, 1) for head in (self.classes, self.box))
+        logits, box = (torch.cat(parts[::2], 1) for parts in split)
         return logits, box

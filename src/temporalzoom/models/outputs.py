@@ -1,4 +1,4 @@
-"""What a detector says about every position."""
+"""The raw outputs of a detector at every position."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Depth:
 
     logits: of the depth predictor; tau: after hysteresis; importance: of the pruner; log_variance: log sigma^2;
     kept: survived pruning; active: gets the deep path; tried: entered it, in training also others, to learn its value.
-    Only in training: what each path said on its own.
+    Only in training: the outputs of each path on its own.
     """
 
     logits: Tensor
@@ -57,7 +57,7 @@ class Depth:
 
 @dataclass
 class Points:
-    """Where the rows of a detector's outputs stand in time, if not at one position each. (N,) unless said otherwise.
+    """Where the rows of a detector's outputs stand in time, if not at one position each. (N,) unless a shape is given.
 
     positions: in grid units; strides: of the level; shortest, longest: the offsets (the longer of the two) that a point
     is trained to predict; valid: (B, N), False in the padding.
@@ -137,6 +137,15 @@ class Outputs:
             return torch.lerp(before, after.to(before), weight.to(before))
 
         both = {n: mixed(v, getattr(other, n)) for n, v in vars(self).items() if isinstance(v, Tensor)}
+        return Outputs(**both)  # type: ignore[arg-type]
+
+    def replaced(self, other: Outputs, where: Tensor) -> Outputs:
+        """`other` where `where`, (..., 1), and `self` elsewhere, but there with the gradient of `other`."""
+
+        def chosen(before: Tensor, after: Tensor) -> Tensor:
+            return torch.where(where, after, before.detach() + (after - after.detach()))
+
+        both = {n: chosen(v, getattr(other, n)) for n, v in vars(self).items() if isinstance(v, Tensor)}
         return Outputs(**both)  # type: ignore[arg-type]
 
     @classmethod

@@ -88,11 +88,16 @@ class ConvolutionHead(nn.Module):
         return self.last(tokens) * valid
 
 
+def prior_logit(prior: float = 0.01) -> float:
+    """Initial bias of class logits under the focal loss: instances are rare."""
+    return -math.log((1 - prior) / prior)
+
+
 def class_head(
     width: int, classes: int, layers: int, prior: float = 0.01, hidden: int | None = None
 ) -> ConvolutionHead:
     """Logits that start at the prior: instances are rare."""
-    return ConvolutionHead(width, classes, layers, -math.log((1 - prior) / prior), hidden)
+    return ConvolutionHead(width, classes, layers, prior_logit(prior), hidden)
 
 
 class OffsetHead(nn.Module):

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from temporalzoom.models.layers import Branch, Restraint
+from temporalzoom.models.layers import Branch, Regularization
 from temporalzoom.models.pyramid import (
     ConvolutionHead,
     Level,
@@ -46,7 +46,9 @@ class SGP(nn.Module):
     sequence; the window-level branch looks with a narrow and a wide kernel, gated.
     """
 
-    def __init__(self, width: int, stride: int, granularity: float, expansion: float, restraint: Restraint) -> None:
+    def __init__(
+        self, width: int, stride: int, granularity: float, expansion: float, regularization: Regularization
+    ) -> None:
         super().__init__()
         narrow = 1
         wide = round((narrow + 1) * granularity)
@@ -66,7 +68,7 @@ class SGP(nn.Module):
         self.feed_forward_norm = MaskedGroupNorm(width, math.gcd(16, width))
         hidden = round(expansion * width)
         self.feed_forward = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
-        self.perception_scale, self.feed_forward_scale = Branch(width, restraint), Branch(width, restraint)
+        self.perception_scale, self.feed_forward_scale = Branch(width, regularization), Branch(width, regularization)
 
     def forward(self, level: Level) -> Level:
         tokens = level.tokens if self.stride == 1 else max_pooled(level)
@@ -113,10 +115,12 @@ class TriDet(PyramidDetector):
     ) -> None:
         super().__init__(input_width, classes, levels=levels, head_layers=head_layers, **options)  # type: ignore
         self.bins = bins
-        restraint = Restraint(drop_path=drop_path, layer_scale=layer_scale)
+        regularization = Regularization(drop_path=drop_path, layer_scale=layer_scale)
 
         def layer(stride: int) -> SGP:
-            return SGP(self.width, stride, granularity, expansion or 1.5, restraint if stride > 1 else Restraint())
+            return SGP(
+                self.width, stride, granularity, expansion or 1.5, regularization if stride > 1 else Regularization()
+            )
 
         self.layers = nn.ModuleList(layer(stride) for stride in [1] * stem_layers + [2] * (levels - 1))
         self.start_head, self.end_head = (class_head(self.width, classes, head_layers) for _ in range(2))

@@ -1,7 +1,8 @@
 """`tzn`, Temporal Zoom Network: a shallow transformer everywhere, a deep one only where it is worth its cost.
 
-What is written here is what runs. A position that was pruned, or whose depth is below `tau_min`, never enters a deep
-layer: the active tokens of the whole batch are gathered into one packed sequence, run, and scattered back.
+What is written here is what runs. A position whose depth is below the threshold, or that was pruned, never enters a
+deep layer: the active tokens of the whole batch are gathered into one packed sequence, run, and scattered back. The
+same code is what an exporter traces (one sequence, nothing padded): see `torch.jit.is_tracing`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from temporalzoom.models.depth import (
     dead_zone,
     gate,
     gradient_magnitude,
+    gumbel_noise,
     hold,
     keep_highest,
     near_crossings,
@@ -31,9 +33,10 @@ from temporalzoom.models.depth import (
 )
 from temporalzoom.models.heads import HeadForm, LevelOptions, build_heads
 from temporalzoom.models.inputs import Projection
-from temporalzoom.models.layers import Encoder, Restraint, TokenLayout
+from temporalzoom.models.layers import Encoder, Regularization, TokenLayout
+from temporalzoom.models.level_heads import Reading
 from temporalzoom.models.outputs import Depth, Outputs
-from temporalzoom.models.packing import Packed
+from temporalzoom.models.packing import Packed, in_rows, put, take
 from temporalzoom.models.registry import register
 
 Combine = Literal["residual", "logits", "features", "layers"]
@@ -42,20 +45,34 @@ Context = Surroundings | TokenLayout
 
 # How quickly tau rises around its threshold.
 SHARPNESS = 6.0
-# How much the depth predictor hears from the shallow heads.
-CLAIMS = 4
+# Channels of `shallow_evidence`.
+SHALLOW_EVIDENCE = 4
 
 
 class TemporalZoom(nn.Module):
     """Shallow path, where-to-zoom, deep path, combination. Every part can be switched off.
 
     depth=False: no depth predictor, every kept position gets the whole deep path. uncertainty=False: no local context,
-    sigma^2 is not predicted. pruning=False: no position is dropped for its importance. budget: if given, the share of
-    positions with the highest tau that enter the deep path, instead of a threshold. protect: pruning may not drop so
-    many positions to either side of a boundary of the shallow distance field. zoom: an active token sees the shallow
-    tokens of so many positions to either side, and nothing of the other active ones; 0: it sees the other active ones
-    up to `deep_window` positions away. explore: share of the other positions that are tried in training too; 1: all.
+    sigma^2 is not predicted.
+    zoom: an active token attends to the shallow tokens up to `zoom` positions to either side, and to no other active
+    one; 0: to the other active ones up to `deep_window` positions away. explore: share of the other positions that run
+    in training too, to learn the value of depth there; 1: all.
+    budget: at inference, the share of positions with the highest tau that enter the deep path, instead of a threshold.
     supervision: `value`, tau learns from its own target only; `penalty`, from the detection loss through the mixture.
+
+    combine: how both paths become one output. `residual`: shallow + tau * (deep - shallow). `logits`: the same on
+    layer-normalized logits, the "logit-space blending" of the paper's appendix; after it logits are comparable between
+    classes, but no longer calibrated between positions. `features`: blends hidden states before the heads. `layers`:
+    tau is the number of deep layers that a position gets.
+
+    pruning: the paper's token pruning: positions outside the `keep` most important ones do not enter the deep path,
+    but those up to `protect` positions from a boundary of the shallow distance field always may. Off by default: depth
+    selects a tenth of the positions (`share`), and pruning, which keeps eight tenths and ranks them by the same logits,
+    drops none of these (0 of 1061 active positions of a network trained on ZoomBench), but costs time. It matters where
+    depth=False.
+
+    hysteresis: of tau along time, in a `band`: `hold` or `deadzone` (see `depth`). Off by default: around its threshold
+    tau is so steep that `hold` changed whether a position is active at 1 of 12288, and the flip rate not at all.
     """
 
     def __init__(
@@ -79,49 +96,53 @@ class TemporalZoom(nn.Module):
         expansion: int = 2,
         zoom: int = 24,
         combine: Combine = "residual",
-        normalize_logits: bool = False,
         depth: bool = True,
         uncertainty: bool = True,
         context: LocalContext = "convolution",
-        pruning: bool = True,
+        pruning: bool = False,
         keep: float = 0.8,
         protect: int = 3,
         tau_min: float | None = None,
         share: float = 0.1,
-        warmup: int = 200,
+        warmup: int = 100,
         explore: float = 1.0,
         budget: float | None = None,
-        hysteresis: Hysteresis = "hold",
+        hysteresis: Hysteresis = "none",
         band: float = 0.05,
         supervision: Literal["value", "penalty"] = "value",
         execution: Literal["sparse", "dense"] = "sparse",
         checkpoint_deep: bool = False,
         head: HeadForm = "mlp",
+        head_width: int | None = None,
         levels: int = 1,
         finest: float = 4.0,
         distances_on_all_levels: bool = False,
     ) -> None:
         super().__init__()
-        self.window, self.deep_window = window, deep_window if window is not None else None
-        self.combine, self.normalize_logits = combine, normalize_logits
+        self.width, self.window, self.deep_window = width, window, deep_window if window is not None else None
+        if combine == "logits" and classes < 2:
+            raise ValueError("tzn.combine: logits normalizes over the classes, and needs at least two of them")
+        self.combine = combine
         self.keep, self.protect = keep, protect
         self.tau_min, self.share, self.warmup, self.explore, self.budget = tau_min, share, warmup, explore, budget
         self.hysteresis, self.band = hysteresis, band
         self.supervision, self.execution, self.checkpoint_deep = supervision, execution, checkpoint_deep
         narrow = max(width // 4, 8)
         self.projection = Projection(input_width, width, standardize=standardize, stem=stem, stem_window=stem_window)
-        restraint = Restraint(dropout, drop_path, layer_scale)
-        packed = replace(restraint, per_token=True)
-        self.shallow = Encoder(width, heads, shallow_layers, window, restraint, expansion)
+        regularization = Regularization(dropout, drop_path, layer_scale)
+        packed = replace(regularization, per_token=True)
+        self.shallow = Encoder(width, heads, shallow_layers, window, regularization, expansion)
         if zoom:
             self.deep = nn.ModuleList(ZoomLayer(width, heads, zoom, packed, expansion) for _ in range(deep_layers))
         else:
             self.deep = Encoder(width, heads, deep_layers, self.deep_window, packed, expansion).layers
         self.zoom = Zoom(width, heads, zoom) if zoom else None
         options = LevelOptions(levels, finest, distances_on_all_levels)
-        self.heads = build_heads(head, width, classes, distance_channels, options, zooms=True)
+        self.heads = build_heads(head, width, classes, distance_channels, options, zooms=True, head_width=head_width)
+        if combine == "logits":
+            self.heads.normalize_logits(classes)
         self.uncertainty = Uncertainty(width, narrow, context) if uncertainty else None
-        self.depth = DepthPredictor(width, 1 + CLAIMS, 2 * narrow) if depth else None
+        self.depth = DepthPredictor(width, 1 + SHALLOW_EVIDENCE, 2 * narrow) if depth else None
         self.importance = gate(width, narrow, bias=2.0) if pruning else None
         self.register_buffer("threshold", torch.zeros(()))
         self.register_buffer("batches", torch.zeros((), dtype=torch.long))
@@ -132,19 +153,20 @@ class TemporalZoom(nn.Module):
         if len(self.shallow.layers):
             tokens = self.shallow(tokens, TokenLayout.build(mask, self.window))
         # Long instances need no depth: coarse levels read the shallow tokens, and distances correct their ends.
-        said = self.heads(tokens, mask)
-        decided, factor = self._decide(features, tokens, mask, said.finest, boundaries)
-        outputs = self._combine(tokens, mask, said.finest, decided, factor)
+        reading = self.heads(tokens, mask)
+        decided, factor = self._decide(features, tokens, mask, reading.finest, boundaries)
+        outputs = self._combine(tokens, mask, reading.finest, decided, factor)
         outputs.depth = decided
-        return said.joined(outputs)
+        coarser = None if reading.coarser is None else self.heads.normalized(reading.coarser)
+        return Reading(reading.finest, coarser, reading.points).joined(outputs)
 
     def _decide(
         self, features: Tensor, tokens: Tensor, mask: Tensor, shallow: Outputs, boundaries: Tensor | None
     ) -> tuple[Depth, Tensor]:
-        """Who enters the deep path, and the factor (B, T) of what it adds: tau times the pruner's hard mask."""
-        tokens = F.layer_norm(tokens, tokens.shape[-1:])
-        # The gates learn where depth pays; they must not bend the tokens that everything else is made of.
-        seen = tokens.detach()
+        """Which positions enter the deep path, and the factor (B, T) of what it adds: tau, zero where pruned."""
+        tokens = F.layer_norm(tokens, (self.width,))
+        # The gates learn where depth pays; their gradients must not change the tokens that all heads read.
+        fixed = tokens.detach()
         unknown = torch.zeros_like(mask, dtype=tokens.dtype)
         log_variance = unknown
         if self.uncertainty is not None:
@@ -152,28 +174,31 @@ class TemporalZoom(nn.Module):
             log_variance = self.uncertainty(tokens, change, mask)
         logits, tau = unknown, torch.ones_like(unknown)
         if self.depth is not None:
-            heard = torch.stack((log_variance, *claims(shallow)), -1).detach()
-            logits = self.depth(seen, heard, mask)
+            evidence = torch.stack((log_variance, *shallow_evidence(shallow)), -1).detach()
+            logits = self.depth(fixed, evidence, mask)
             tau = self._steady(self._tau(logits, mask))
-            if self.supervision == "value":  # to the detection loss depth is free: it would ask for it everywhere
+            if self.supervision == "value":  # depth costs the detection loss nothing: it would ask for it everywhere
                 tau = tau.detach()
-        importance, kept, straight = torch.ones_like(unknown), mask, torch.ones_like(unknown)
+        importance, kept = torch.ones_like(unknown), mask
         if self.importance is not None:
-            # On top of the depth predictor's word: what is worth depth must not be pruned for want of training.
-            importance_logits = self.importance(seen).squeeze(-1) + logits.detach()
+            # Added to the depth predictor's logits: an untrained pruner must not drop what is worth depth.
+            importance_logits = self.importance(fixed).squeeze(-1) + logits.detach()
             importance = torch.sigmoid(importance_logits)
-            noise = -torch.log(-torch.log(torch.rand_like(importance).clamp(1e-6, 1 - 1e-6))) if self.training else 0.0
+            noise = gumbel_noise(importance) if self.training else 0.0
             kept = keep_highest(importance_logits + noise, mask, self.keep)
             if boundaries is None and shallow.distances is not None:
                 boundaries = near_crossings(shallow.distances, self.protect)
             if boundaries is not None:
                 kept = kept | (boundaries & mask)
-            straight = straight_through(kept.to(importance.dtype), importance)
-        active = kept & self._worth_it(tau, kept, mask)
+        active = self._active(tau, kept, mask)
+        kept = kept | active
+        factor = tau
+        if self.importance is not None:
+            factor = tau * straight_through(kept.to(importance.dtype), importance)
         tried = active
         if self.training and self.depth is not None:  # the value of depth is learned only where depth was tried
             tried = active | (mask & (torch.rand_like(tau) < self.explore))
-        return Depth(logits, tau, importance, log_variance, kept, active, tried), tau * straight
+        return Depth(logits, tau, importance, log_variance, kept, active, tried), factor
 
     def _tau(self, logits: Tensor, mask: Tensor) -> Tensor:
         """Depth from the predictor's logits, (B, T) each.
@@ -195,13 +220,13 @@ class TemporalZoom(nn.Module):
             self.batches += 1
         return torch.sigmoid(SHARPNESS * (logits - self.threshold.clone()))
 
-    def _worth_it(self, tau: Tensor, kept: Tensor, mask: Tensor) -> Tensor:
-        """Where tau is high enough. (B, T) each."""
+    def _active(self, tau: Tensor, kept: Tensor, mask: Tensor) -> Tensor:
+        """Which positions enter the deep path, (B, T) each. A budget is spent in full: on pruned ones last."""
         if self.depth is None:
-            return mask
+            return kept
         if self.budget is not None and not self.training:
-            return keep_highest(tau.masked_fill(~kept, -1.0), mask, self.budget)
-        return tau >= (0.5 if self.tau_min is None else self.tau_min)
+            return keep_highest(torch.where(kept, tau, tau - 2.0), mask, self.budget)
+        return kept & (tau >= (0.5 if self.tau_min is None else self.tau_min))
 
     def _steady(self, tau: Tensor) -> Tensor:
         if self.hysteresis == "none":
@@ -209,68 +234,81 @@ class TemporalZoom(nn.Module):
         return hold(tau, self.band) if self.hysteresis == "hold" else dead_zone(tau, self.band)
 
     def _combine(self, tokens: Tensor, mask: Tensor, shallow: Outputs, decided: Depth, factor: Tensor) -> Outputs:
-        """Run the deep path on the tokens to be tried and add what it says about the active ones."""
+        """Run the deep path on the tokens to be tried and combine its outputs with the shallow ones where active."""
         everywhere = self.execution == "dense" or (self.training and self.explore >= 1)
-        packed = Packed.of(decided.tried, self.deep_window, dense=everywhere)
+        # Tokens that run only to learn the value of depth are seen by no other: what is active runs as at inference.
+        packed = Packed.of(
+            decided.tried,
+            self.deep_window,
+            visible=decided.active,
+            dense=everywhere,
+            by_sequence=self.zoom is None and self.deep_window is None,
+        )
+        base = self.heads.normalized(shallow)
         if self.training:
-            decided.shallow = shallow
-        if not len(packed.index):
-            return replace(shallow)
-        before = packed.gather(tokens)
+            decided.shallow = base
+        if not torch.jit.is_tracing() and not packed.index.numel():
+            return replace(base)
+        before, start = packed.gather(tokens), shallow.map(packed.gather)
         if self.training and self.combine != "layers":
             # What runs is what was trained: below the threshold depth adds nothing, but its gradient is known.
             factor = straight_through(factor.detach() * decided.active, factor)
         weight = packed.gather(factor.unsqueeze(-1))
+        active = packed.gather(decided.active.unsqueeze(-1))
         context = self.zoom(tokens, mask, packed, everywhere) if self.zoom is not None else packed.layout
         if self.combine == "layers":
-            after = self._gated_layers(before, weight, packed, context)
+            after = self._gated_layers(before, weight, active, packed, context)
         else:
             after = before
             for layer in self.deep:
                 after = self._layer(layer, after, context)
-        start = shallow.map(packed.gather)
+        mixed = None
         if self.combine == "features":
+            mixed = self.heads(torch.lerp(before, after, weight), packed.mask, start).finest
+        if self.training or mixed is None:
+            deep = self.heads.normalized(self.heads(after, packed.mask, start).finest)
             if self.training:
-                decided.deep = packed.scatter_into(shallow, self.heads(after, packed.mask, start).finest)
-            return packed.scatter_into(
-                shallow, self.heads(torch.lerp(before, after, weight), packed.mask, start).finest
-            )
-        deep = self.heads(after, packed.mask, start).finest
-        if self.training:
-            decided.deep = packed.scatter_into(shallow, deep)
-        if self.combine == "layers":
-            return packed.masked(decided.active.flatten()[packed.index]).scatter_into(shallow, deep)
-        blended = start.blend(deep, weight)
-        if self.combine == "logits" and self.normalize_logits:
-            calm, sharp = (F.layer_norm(x.logits, x.logits.shape[-1:]) for x in (start, deep))
-            blended.logits = torch.lerp(calm, sharp, weight)
-        return packed.scatter_into(shallow, blended)
+                decided.deep = packed.scatter_into(base, deep)
+            if self.combine in ("residual", "logits"):
+                return packed.scatter_into(base, self.heads.normalized(start).blend(deep, weight))
+            mixed = deep if mixed is None else mixed
+            if self.combine == "features" and weight.requires_grad:
+                return packed.scatter_into(base, start.replaced(mixed, active))
+        # Only where active: heads that correct the shallow outputs do so at a weight of zero too.
+        return packed.masked(active.squeeze(-1)).scatter_into(base, mixed)
 
-    def _gated_layers(self, tokens: Tensor, tau: Tensor, packed: Packed, context: Context) -> Tensor:
+    def _gated_layers(self, tokens: Tensor, tau: Tensor, active: Tensor, packed: Packed, context: Context) -> Tensor:
         """Layer l adds its update with gate `clip(L * tau - l, 0, 1)`: tau is how many layers a position gets.
 
-        tokens: (1, N, D), tau: (1, N, 1). A token whose gate is closed is done, and leaves the packed sequence.
+        tokens: (R, M, D), tau: (R, M, 1), active: (R, M, 1). A token whose gate is closed is done, and leaves the
+        packed sequence. Tokens that are tried without being active pass all layers: their tau, low as it is, would hide
+        what depth is worth there.
         """
-        result = tokens
-        here = torch.arange(tokens.shape[1], device=tokens.device)
+        rows, result = len(tokens), tokens.flatten(0, 1)
+        here = torch.arange(packed.index.numel(), device=tokens.device)
+        here = in_rows(here, rows)
         for number, layer in enumerate(self.deep):
             opening = (len(self.deep) * tau - number).clamp(0, 1)
-            going = packed.mask[0] & (opening[0, :, 0] > 0)
-            if not bool(going.any()):
+            if self.training:
+                opening = torch.where(active, opening, straight_through(torch.ones_like(opening), opening))
+            going = packed.mask & (opening.squeeze(-1) > 0)
+            if not torch.jit.is_tracing() and not bool(going.any()):
                 break
-            if isinstance(context, Surroundings) and context.layout is not None:
-                opening = opening * going[None, :, None]
-            elif self.execution == "sparse":
-                packed, tokens, tau, opening, here = (
-                    packed.select(going), tokens[:, going], tau[:, going], opening[:, going], here[going]
-                )  # fmt: skip
-                context = context.select(going) if isinstance(context, Surroundings) else packed.layout
-            else:
+            if self.execution == "dense" or (isinstance(context, Surroundings) and context.layout is not None):
                 packed = packed.masked(going)
-                opening, context = opening * going[None, :, None], packed.layout
-            tokens = tokens + opening * (self._layer(layer, tokens, context) - tokens)
-            result = result.index_copy(1, here, tokens)
-        return result
+            else:
+                packed, chosen = packed.select(going)
+                tokens, tau, active, opening, here = (
+                    take(x, chosen) for x in (tokens, tau, active, opening, here.unsqueeze(-1))
+                )
+                here = here.squeeze(-1)
+                if isinstance(context, Surroundings):
+                    context = context.select(chosen.flatten())
+            if not isinstance(context, Surroundings):
+                context = packed.layout
+            tokens = tokens + opening * packed.mask.unsqueeze(-1) * (self._layer(layer, tokens, context) - tokens)
+            result = put(result, here.flatten(), tokens.flatten(0, 1))
+        return in_rows(result, rows)
 
     def _layer(self, layer: nn.Module, tokens: Tensor, context: Context) -> Tensor:
         if self.checkpoint_deep and self.training:
@@ -281,19 +319,19 @@ class TemporalZoom(nn.Module):
     batches: Tensor
 
 
-def claims(shallow: Outputs) -> tuple[Tensor, ...]:
-    """What the shallow path claims at each position, CLAIMS times (B, T): an instance, a boundary; and how surely.
+def shallow_evidence(shallow: Outputs) -> tuple[Tensor, ...]:
+    """What the shallow path predicts at each position, SHALLOW_EVIDENCE times (B, T): the highest class logit, the
+    variance of the box, the nearness of a boundary, and the variance of its distance.
 
-    Segments come from positions that claim an instance, their ends from positions that claim a boundary: there depth
-    matters most, and the depth predictor need not learn to see it in the tokens.
+    Segments come from positions with a high class score, their ends from positions beside a predicted boundary: depth
+    matters most there, and the depth predictor need not learn to read that from the tokens.
     """
     crossing = unsure = torch.zeros_like(shallow.logits[..., 0])
     if shallow.distances is not None and shallow.distance_log_variance is not None:
         beside = crossing_weight(shallow.distances)
         crossing, unsure = beside.amax(-1), (beside * shallow.distance_log_variance).amax(-1)
     assert shallow.offset_log_variance is not None
-    surest = shallow.logits.amax(-1)
-    return surest, shallow.offset_log_variance.mean(-1), crossing, unsure
+    return shallow.logits.amax(-1), shallow.offset_log_variance.mean(-1), crossing, unsure
 
 
 @register("tzn")

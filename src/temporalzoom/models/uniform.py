@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from temporalzoom.models.heads import HeadForm, LevelOptions, build_heads
 from temporalzoom.models.inputs import Projection
-from temporalzoom.models.layers import Encoder, Restraint, TokenLayout
+from temporalzoom.models.layers import Encoder, Regularization, TokenLayout
 from temporalzoom.models.outputs import Outputs
 from temporalzoom.models.registry import register
 
@@ -40,8 +40,8 @@ class Uniform(nn.Module):
         super().__init__()
         self.window = window
         self.projection = Projection(input_width, width, standardize=standardize, stem=stem, stem_window=stem_window)
-        restraint = Restraint(dropout, drop_path, layer_scale)
-        self.encoder = Encoder(width, heads, depth, window, restraint)
+        regularization = Regularization(dropout, drop_path, layer_scale)
+        self.encoder = Encoder(width, heads, depth, window, regularization)
         options = LevelOptions(levels, finest, distances_on_all_levels)
         self.heads = build_heads(head, width, classes, distance_channels, options)
 
@@ -49,8 +49,8 @@ class Uniform(nn.Module):
         """features: (B, T, F), mask: (B, T) -> Outputs."""
         layout = TokenLayout.build(mask, self.window)
         tokens = self.encoder(self.projection(features, mask), layout)
-        said = self.heads(tokens, mask)
-        return said.joined(said.finest)
+        reading = self.heads(tokens, mask)
+        return reading.joined(reading.finest)
 
     @property
     def receptive_field(self) -> int | None:

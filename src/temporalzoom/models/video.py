@@ -56,11 +56,6 @@ class VideoDetector(nn.Module):
                     module.eval()
         return self
 
-    @property
-    def positives(self) -> nn.Module | None:
-        """The detector's running count of positives, where it has one."""
-        return getattr(self.detector, "positives", None)
-
     def features(self, frames: Tensor) -> Tensor:
         """Frames of one video, uint8 (N, H, W, 3) -> (T, width), one for every window that fits."""
         pictures = frames if self.trunk.per_frame else self._windows(frames)

@@ -6,33 +6,20 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from temporalzoom.config import Config, parse_config
 from temporalzoom.errors import InputError
-from temporalzoom.signals.extraction import ExtractionSettings
-from temporalzoom.timegrid import TimeGrid
+from temporalzoom.models.tzn import TemporalZoom
+from temporalzoom.runs.description import ModelDescription
+from temporalzoom.runs.network import backbone_from_config, model_from_config, video_model_from_config
+from temporalzoom.signals.backbones import Backbone
 
-FORMAT = 1
-
-
-@dataclass(frozen=True)
-class CheckpointInfo:
-    """What a model needs besides its weights. origin: how its features were made from videos, None where unknown."""
-
-    step: int
-    config: Config
-    classes: tuple[str, ...]
-    input_width: int
-    grid: TimeGrid
-    origin: ExtractionSettings | None = None
+SCALER = "gradient scaler/"  # no parameter has a name with a space
 
 
 def checkpoint_folder(run: Path, step: int) -> Path:
@@ -45,12 +32,29 @@ def list_checkpoints(run: Path) -> list[Path]:
 
 
 def save_checkpoint(
-    run: Path, info: CheckpointInfo, model: nn.Module, average: nn.Module, optimizer: torch.optim.Optimizer, keep: int
+    run: Path,
+    description: ModelDescription,
+    model: nn.Module,
+    average: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    keep: int,
+    state: Mapping[str, Tensor] | None = None,
+    scaler: torch.amp.GradScaler | None = None,
 ) -> Path:
-    """Write everything beside the goal, then rename: a crash at any moment leaves only whole checkpoints."""
-    folder = checkpoint_folder(run, info.step)
+    """Write everything beside the goal, then rename: a crash at any moment leaves only whole checkpoints.
+
+    Tensors are stored as those of the processor, whatever device they are on.
+
+    Args:
+        average: the moving average of `model`, for use.
+        keep: how many checkpoints of the run stay, the newest ones.
+        state: what else training needs to go on, by name; `load_optimizer` returns it.
+        scaler: of the gradients, in float16.
+    """
+    folder = checkpoint_folder(run, description.step)
+    training = _optimizer_tensors(model, optimizer) | _tensors(state or {}) | _scaler_tensors(scaler)
     try:
-        _write(folder, info, model, average, optimizer)
+        _write(folder, description, model, average, training)
     except (OSError, SafetensorError) as error:
         raise InputError(f"{folder}: cannot be written ({error})") from None
     for old in list_checkpoints(run)[:-keep]:
@@ -61,24 +65,15 @@ def save_checkpoint(
 
 
 def _write(
-    folder: Path, info: CheckpointInfo, model: nn.Module, average: nn.Module, optimizer: torch.optim.Optimizer
+    folder: Path, description: ModelDescription, model: nn.Module, average: nn.Module, training: dict[str, Tensor]
 ) -> None:
     draft = folder.with_suffix(".tmp")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     save_file(_tensors(model.state_dict()), draft / "weights.safetensors")
     save_file(_tensors(average.state_dict()), draft / "average.safetensors")
-    save_file(_optimizer_tensors(model, optimizer), draft / "optimizer.safetensors")
-    description = {
-        "format": FORMAT,
-        "step": info.step,
-        "classes": list(info.classes),
-        "input_width": info.input_width,
-        "grid": asdict(info.grid),
-        "origin": None if info.origin is None else asdict(info.origin),
-        "config": info.config.model_dump(mode="json"),
-    }
-    (draft / "checkpoint.json").write_text(json.dumps(description, indent=1), encoding="utf-8")
+    save_file(training, draft / "optimizer.safetensors")
+    (draft / "checkpoint.json").write_text(json.dumps(description.to_json(), indent=1), encoding="utf-8")
     for file in draft.iterdir():
         with open(file, "rb") as handle:
             os.fsync(handle.fileno())
@@ -98,24 +93,41 @@ def find_checkpoint(path: Path) -> Path:
     return found[-1]
 
 
-def read_info(checkpoint: Path) -> CheckpointInfo:
+def read_info(checkpoint: Path) -> ModelDescription:
     file = checkpoint / "checkpoint.json"
     try:
-        description: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        if description["format"] != FORMAT:
-            raise InputError(f"{file}: format {description['format']} is not supported (this version reads {FORMAT})")
-        return CheckpointInfo(
-            description["step"],
-            parse_config(description["config"], source=str(file)),
-            tuple(description["classes"]),
-            description["input_width"],
-            TimeGrid(**description["grid"]),
-            None if description.get("origin") is None else ExtractionSettings(**description["origin"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{file}: not a checkpoint description ({type(error).__name__}: {error})") from None
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{file}: not a description of a model ({type(error).__name__}: {reason})") from None
+    return ModelDescription.from_json(document, str(file))
+
+
+def load_network(
+    checkpoint: Path, description: ModelDescription, budget: float | None = None
+) -> tuple[nn.Module, Backbone | None]:
+    """The network with its averaged weights, in evaluation mode, and the backbone that was trained with it, if any.
+
+    Args:
+        budget: for a model with adaptive depth, the share of positions that may go deep; None: as it was trained.
+    """
+    config, classes, grid = description.config, len(description.classes), description.grid
+    built: Backbone | None = None
+    if description.video is None:
+        network = model_from_config(config, description.input_width, classes, grid)
+        load_weights(checkpoint, network)
+    else:
+        built = backbone_from_config(config, pretrained=False)
+        whole = video_model_from_config(config, built, classes, grid)
+        load_weights(checkpoint, whole)
+        network = whole.eval().detector
+    if budget is not None:
+        if not isinstance(network, TemporalZoom):
+            raise InputError(f"budget: {description.model} has no adaptive depth; only tzn has")
+        if not 0 <= budget <= 1:
+            raise InputError(f"budget: must be a share of the positions, from 0 to 1, got {budget:g}")
+        network.budget = budget
+    return network.eval(), built
 
 
 def load_weights(checkpoint: Path, model: nn.Module, which: str = "average") -> None:
@@ -128,13 +140,26 @@ def load_weights(checkpoint: Path, model: nn.Module, which: str = "average") -> 
         raise InputError(f"{checkpoint}: weights do not fit the model ({reason})") from None
 
 
-def load_optimizer(checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """The inverse of what `save_checkpoint` stores: moments by parameter name."""
+def load_optimizer(
+    checkpoint: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler | None = None,
+) -> dict[str, Tensor]:
+    """The inverse of what `save_checkpoint` stores: moments by parameter name, and the `state`, which is returned."""
     tensors = _read_tensors(checkpoint / "optimizer.safetensors")
+    moments: dict[str, dict[str, Tensor]] = {}
+    for key in [key for key in tensors if "/" in key]:
+        name, moment = key.rsplit("/", 1)
+        moments.setdefault(name, {})[moment] = tensors.pop(key)
     for name, parameter in model.named_parameters():
-        state = {key.rsplit("/", 1)[1]: value for key, value in tensors.items() if key.rsplit("/", 1)[0] == name}
-        if state:
-            optimizer.state[parameter] = state
+        if name in moments:
+            # Counts of steps stay on the processor, where the optimizer keeps them.
+            optimizer.state[parameter] = {k: v.to(parameter.device) if v.ndim else v for k, v in moments[name].items()}
+    stored = {key: value.item() for key, value in moments.get(SCALER.rstrip("/"), {}).items()}
+    if scaler is not None and scaler.is_enabled() and stored:
+        scaler.load_state_dict(scaler.state_dict() | stored)
+    return tensors
 
 
 def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -145,6 +170,13 @@ def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> di
             for key, value in optimizer.state.get(parameter, {}).items()
         }
     )
+
+
+def _scaler_tensors(scaler: torch.amp.GradScaler | None) -> dict[str, Tensor]:
+    """What changes in training: the scale and for how many steps it has held. A disabled one has no state."""
+    state = {} if scaler is None else scaler.state_dict()
+    kept = {key: state[key] for key in ("scale", "_growth_tracker") if key in state}
+    return {SCALER + key: torch.tensor(value) for key, value in kept.items()}
 
 
 def _tensors(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

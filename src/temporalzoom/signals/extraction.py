@@ -1,4 +1,4 @@
-"""From video files to features: a whole video, or many in parallel that can be stopped and continued."""
+"""From a video file to features: the settings that decide them, and the files that hold them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
 
 from temporalzoom.atomic import replacing
 from temporalzoom.errors import InputError
@@ -50,15 +49,6 @@ class ExtractionSettings:
             raise InputError(f"{where}: {self.described}, the model was trained with {trained.described}")
 
 
-@dataclass(frozen=True)
-class ExtractionSummary:
-    """Names of the videos extracted now and of those that were there already; why others failed, by path."""
-
-    extracted: tuple[str, ...]
-    skipped: tuple[str, ...]
-    failed: dict[str, str]
-
-
 def video_features(
     path: str | Path,
     backbone: Backbone,
@@ -71,7 +61,7 @@ def video_features(
 
     The video is resampled onto a constant clock of `fps` (its own average rate), so that the grid's seconds are those
     of the video whatever its frame rate does. The windows are those of `Framing`: only full ones, and a video shorter
-    than one repeats its last frame. progress: told how many frames each batch had.
+    than one repeats its last frame. progress: called with the number of frames of each batch.
     """
     check_settings(stride, window, fps)
     stride, window = stride or backbone.stride, window or backbone.window
@@ -88,35 +78,6 @@ def video_features(
 
     rows = list(backbone.stream(batches(), window, stride))
     return np.concatenate(rows).astype(np.float32, copy=False), TimeGrid(stride, window, rate), end
-
-
-def extract_features(
-    paths: Sequence[str | Path],
-    out: str | Path,
-    backbone: str = "motion",
-    stride: int | None = None,
-    window: int | None = None,
-    fps: float | None = None,
-    workers: int = 1,
-    console: Console | None = None,
-    options: dict[str, Any] | None = None,
-) -> ExtractionSummary:
-    """Features of many videos (files, or folders of them) into `out`: NAME.npy and NAME.json each.
-
-    What is finished is skipped; what other settings made is an error. A video that cannot be read is reported in the
-    summary, the others go on. With several workers each is a process with one thread for torch.
-    """
-    from temporalzoom.signals.extraction_worker import run_extraction
-
-    if workers < 1:
-        raise InputError(f"workers must be at least one, got {workers}")
-    videos, out = find_videos(paths), Path(out)
-    settings = resolved_settings(backbone, stride, window, fps, options or {})
-    pending = [path for path in videos if not is_finished(path, out, settings)]
-    skipped = tuple(path.stem for path in videos if path not in pending)
-    failed = run_extraction(pending, out, settings, workers, console or Console(stderr=True))
-    extracted = tuple(path.stem for path in pending if str(path) not in failed)
-    return ExtractionSummary(extracted, skipped, failed)
 
 
 def find_videos(paths: Sequence[str | Path]) -> list[Path]:
@@ -143,11 +104,18 @@ def find_videos(paths: Sequence[str | Path]) -> list[Path]:
 
 
 def resolved_settings(
-    name: str, stride: int | None, window: int | None, fps: float | None, options: dict[str, Any]
+    name: str,
+    stride: int | None,
+    window: int | None,
+    fps: float | None,
+    options: dict[str, Any],
+    device: str = "auto",
 ) -> ExtractionSettings:
     """Settings with the backbone's own values where none are given; builds it, so that what is wrong shows at once."""
     check_settings(stride, window, fps)
-    built = backbone(name, **options)
+    if "device" in options:  # would become part of what the features are compared by
+        raise InputError("option device: where a backbone runs is no option of it; give it as the device (--device)")
+    built = backbone(name, device, **options)
     return ExtractionSettings(name, stride or built.stride, window or built.window, fps, built.options)
 
 
@@ -190,7 +158,7 @@ def extract_one(
     """Write the features of one video and their description. The array comes last: where it is, all is."""
     features, grid, duration = video_features(video, built, settings.stride, settings.window, settings.fps, progress)
     array, description = output_files(video, out)
-    told = _compared(video, settings) | {
+    content = _compared(video, settings) | {
         "fps": grid.fps,
         "duration": duration,
         "length": len(features),
@@ -198,7 +166,7 @@ def extract_one(
         "versions": _versions(),
     }
     with replacing(description) as file:
-        json.dump(told, file, indent=1)
+        json.dump(content, file, indent=1)
         file.write("\n")
     write_features(array, features)
 

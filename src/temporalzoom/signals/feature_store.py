@@ -41,9 +41,9 @@ def open_features(path: str | Path, prefix: str = "") -> FeatureStore:
 
 
 def open_sidecars(path: str | Path, prefix: str = "") -> Callable[[str], Sidecar | None] | None:
-    """How the features of a recording in a folder were made, None for one that nothing is told about.
+    """How the features of a recording in a folder were made, None for one without a description.
 
-    None instead of a function where nothing is told about any: archives, and folders without a JSON.
+    None instead of a function where none has a description: archives, and folders without a JSON.
     """
     path = Path(path)
     if not path.is_dir() or next(path.glob("*.json"), None) is None:

@@ -22,10 +22,13 @@ CONTEXT, KEPT = 25, 50
 THRESHOLD = 0.5
 
 
-def shot_cut_probabilities(path: str | Path, network: CutNetwork | None = None) -> tuple[Seconds, Floats]:
+def shot_cut_probabilities(
+    path: str | Path, network: CutNetwork | None = None, progress: Callable[[int], None] | None = None
+) -> tuple[Seconds, Floats]:
     """Of every frame of a video: its time (n,) and the probability (n,) that the next frame begins another shot.
 
     Times are those of the time stamps, second 0 is the first frame. No more than about 150 tiny frames are held.
+    progress: called with the number of frames of each batch.
     """
     network = network or transnet()
     seconds: list[float] = []
@@ -37,18 +40,22 @@ def shot_cut_probabilities(path: str | Path, network: CutNetwork | None = None) 
             images.append(frame.image)
             if len(images) == KEPT:
                 yield np.stack(images)
+                if progress is not None:
+                    progress(KEPT)
                 images = []
         if images:
             yield np.stack(images)
+            if progress is not None:
+                progress(len(images))
 
     probability = np.concatenate(list(stream_probabilities(batches(), network)))
     return np.array(seconds), probability
 
 
-def shot_cuts(path: str | Path, threshold: float = THRESHOLD) -> Seconds:
+def shot_cuts(path: str | Path, threshold: float = THRESHOLD, progress: Callable[[int], None] | None = None) -> Seconds:
     """Seconds at which a video cuts: the middle between the last frame of a shot and the first of the next."""
     check_threshold(threshold)
-    return cut_seconds(*shot_cut_probabilities(path), threshold)
+    return cut_seconds(*shot_cut_probabilities(path, progress=progress), threshold)
 
 
 def cut_seconds(seconds: Seconds, probability: Floats, threshold: float = THRESHOLD) -> Seconds:

@@ -20,7 +20,7 @@ FPS_TOLERANCE = 1e-4
 @dataclass(frozen=True)
 class Sidecar:
     """How the features of one video were made. fps: of the clock that the video was brought onto, `settings.fps` or
-    the video's own; duration: of the video, in seconds; length: positions of the features; None where not told."""
+    the video's own; duration: of the video, in seconds; length: positions of the features; None where unknown."""
 
     file: Path
     settings: ExtractionSettings
@@ -39,15 +39,15 @@ def read_sidecar(features: str | Path) -> Sidecar | None:
     if not file.is_file():
         return None
     try:
-        told: Any = json.loads(file.read_text(encoding="utf-8"))
-        if not isinstance(told, dict) or not set(KEYS) <= told.keys():
+        described: Any = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(described, dict) or not set(KEYS) <= described.keys():
             return None
         sidecar = Sidecar(
             file,
-            _settings(told | {"fps": told.get("requested_fps")}),
-            _number(told["fps"]),
-            None if told.get("duration") is None else _number(told["duration"]),
-            told.get("length"),
+            _settings(described | {"fps": described.get("requested_fps")}),
+            _number(described["fps"]),
+            None if described.get("duration") is None else _number(described["duration"]),
+            described.get("length"),
         )
         _ = sidecar.grid  # a stride of zero is refused here
         return sidecar
@@ -56,16 +56,16 @@ def read_sidecar(features: str | Path) -> Sidecar | None:
         raise InputError(f"{file}: not a description of the features beside it: {reason}") from None
 
 
-def _settings(told: dict[str, Any]) -> ExtractionSettings:
+def _settings(described: dict[str, Any]) -> ExtractionSettings:
     """The inverse of `asdict`, for settings that were written as JSON. What is no such thing raises ValueError."""
-    stride, window = _number(told["stride"]), _number(told["window"])
+    stride, window = _number(described["stride"]), _number(described["window"])
     if stride != int(stride) or window != int(window) or min(stride, window) < 1:
         raise ValueError(f"stride and window must be whole numbers of frames, got {stride:g} and {window:g}")
-    options = told.get("options") or {}
-    if not isinstance(told["backbone"], str) or not isinstance(options, dict):
-        raise ValueError(f"backbone must be a name and options a table, got {told['backbone']!r} and {options!r}")
-    fps = None if told.get("fps") is None else _number(told["fps"])
-    return ExtractionSettings(told["backbone"], int(stride), int(window), fps, options)
+    options = described.get("options") or {}
+    if not isinstance(described["backbone"], str) or not isinstance(options, dict):
+        raise ValueError(f"backbone must be a name and options a table, got {described['backbone']!r} and {options!r}")
+    fps = None if described.get("fps") is None else _number(described["fps"])
+    return ExtractionSettings(described["backbone"], int(stride), int(window), fps, options)
 
 
 def contradictions(sidecar: Sidecar, **wanted: float | None) -> Iterator[tuple[str, float, float]]:

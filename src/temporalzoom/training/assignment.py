@@ -19,15 +19,15 @@ def assign_center(starts: Tensor, ends: Tensor, length: int, radius: float = 1.5
     starts, ends: (N,) in grid units -> (T,) index of the instance, -1 = background. An instance too short to hold a
     position gets the nearest one.
     """
-    nobody = torch.full((length,), -1, dtype=torch.long)
+    nobody = torch.full((length,), -1, dtype=torch.long, device=starts.device)
     if len(starts) == 0:
         return nobody
-    positions = torch.arange(length, dtype=starts.dtype)[:, None]
+    positions = torch.arange(length, dtype=starts.dtype, device=starts.device)[:, None]
     centres = (starts + ends) / 2
     reach = (fraction * (ends - starts)).clamp(min=radius)
     inside = (positions >= starts) & (positions <= ends) & ((positions - centres).abs() <= reach)
     nearest = centres.round().clamp(0, length - 1).long()
-    inside[nearest, torch.arange(len(starts))] = True
+    inside[nearest, torch.arange(len(starts), device=starts.device)] = True
     durations = torch.where(inside, (ends - starts)[None, :], torch.inf)
     shortest, instance = durations.min(dim=1)
     return torch.where(shortest.isfinite(), instance, nobody)
@@ -40,7 +40,7 @@ def assign_points(starts: Tensor, ends: Tensor, points: Points, radius: float = 
     starts, ends: (N,) in grid units; near: within `radius` strides of the level -> (P,) index, -1 = background. An
     instance that no point answers for is not learned.
     """
-    nobody = torch.full(points.positions.shape, -1, dtype=torch.long)
+    nobody = torch.full(points.positions.shape, -1, dtype=torch.long, device=starts.device)
     if len(starts) == 0:
         return nobody
     positions, reach = points.positions[:, None], radius * points.strides[:, None]
@@ -68,16 +68,17 @@ def assign_hungarian(
     instance, -1 = background.
     """
     length = len(mask)
-    matches = torch.full((length,), -1, dtype=torch.long)
+    matches = torch.full((length,), -1, dtype=torch.long, device=mask.device)
     valid = mask.nonzero().squeeze(1)
     if len(starts) == 0 or len(valid) == 0:
         return matches
-    positions = torch.arange(length, dtype=offsets.dtype)[valid]
+    positions = torch.arange(length, dtype=offsets.dtype, device=offsets.device)[valid]
     predicted_starts, predicted_ends = positions - offsets[valid, 0], positions + offsets[valid, 1]
     durations = (ends - starts).clamp(min=1.0)
     l1 = (predicted_starts[:, None] - starts).abs() + (predicted_ends[:, None] - ends).abs()
     giou = interval_giou(predicted_starts[:, None], predicted_ends[:, None], starts[None], ends[None])
     cost = -logits[valid][:, labels].sigmoid() + l1 / durations - giou
-    rows, columns = linear_sum_assignment(np.nan_to_num(cost.double().numpy(), posinf=1e6, neginf=-1e6))
-    matches[valid[torch.as_tensor(rows)]] = torch.as_tensor(columns)
+    rows, columns = linear_sum_assignment(np.nan_to_num(cost.cpu().double().numpy(), posinf=1e6, neginf=-1e6))
+    taken, instances = (torch.as_tensor(indices, device=mask.device) for indices in (rows, columns))
+    matches[valid[taken]] = instances
     return matches

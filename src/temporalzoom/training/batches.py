@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from temporalzoom.bdr import distance_targets, distance_weights
+from temporalzoom.bdr.targets import Numbers
 from temporalzoom.config import BDRConfig
 from temporalzoom.datasets.samples import Sample, Split
-from temporalzoom.runs.network import near_boundaries
-from temporalzoom.training.crops import Augmentation, Crop, plain_crop, spliced
+from temporalzoom.training.crops import Augmentation, Crop, plain_crop
 
 # An instance of which less than this share is inside the crop is not asked for: what is left of it may be anything.
 MIN_VISIBLE = 0.5
+# Weight of positions that are far from every boundary in the distance loss.
+FAR_WEIGHT = 0.05
 
 
 @dataclass
@@ -50,18 +52,19 @@ class Batch:
     boundaries: Tensor | None = None
     levels: Sequence[LevelTargets] = ()
 
+    def to(self, device: torch.device) -> Batch:
+        """The same batch on a device. A copy from pinned memory to `cuda` need not be waited for."""
 
-def make_batch(
-    samples: Sequence[Sample],
-    first: Sequence[int],
-    length: int,
-    classes: Sequence[str],
-    bdr: BDRConfig,
-    reach: int | None = None,
-) -> Batch:
-    """`length` positions of each sample from `first` on, padded to the longest. reach: as in `collate`."""
-    crops = [plain_crop(sample, start, length) for sample, start in zip(samples, first, strict=True)]
-    return collate(crops, classes, bdr, reach)
+        def moved(value: Any) -> Any:
+            if isinstance(value, Tensor):
+                return value.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else value.to(device)
+            if isinstance(value, list | tuple):
+                return [moved(each) for each in value]
+            if isinstance(value, LevelTargets):
+                return LevelTargets(**{name: moved(part) for name, part in vars(value).items()})
+            return value
+
+        return Batch(**{name: moved(value) for name, value in vars(self).items()})
 
 
 def collate(
@@ -113,6 +116,18 @@ def collate(
     return batch
 
 
+def near_boundaries(starts: Numbers, ends: Numbers, length: int, reach: int, first: int = 0) -> Tensor:
+    """Positions within `reach` of a start or an end: (length,) boolean.
+
+    starts, ends: (N,), in grid units of the whole recording; first: its position at index 0 of a crop.
+    """
+    distance = distance_targets(
+        starts, ends, length, channels="joint", radius=reach + 1.0, first=float(first), dtype=torch.float64
+    )
+    # Boundaries come from seconds: one that is meant to lie on a position misses it by a rounding error.
+    return distance[:, 0].abs() <= reach + 1e-6
+
+
 def distance_field(crop: Crop, length: int, bdr: BDRConfig, scale: int = 1) -> tuple[Tensor, Tensor]:
     """Distances and their weights at every `scale`-th position of a crop, in units of `scale`: (length, K) each."""
     starts, ends = crop.starts / scale, crop.ends / scale
@@ -120,7 +135,7 @@ def distance_field(crop: Crop, length: int, bdr: BDRConfig, scale: int = 1) -> t
     where: dict[str, Any] = {"channels": bdr.channels, "radius": bdr.radius}
     sharp = distance_targets(starts, ends, length, **where)
     field = distance_targets(starts, ends, length, smoothing=bdr.smoothing, **where) if bdr.smoothing else sharp
-    weight = distance_weights(starts, ends, length, far_weight=bdr.far_weight, **where)
+    weight = distance_weights(starts, ends, length, far_weight=FAR_WEIGHT, **where)
     # ... but nobody can measure the distance to a boundary that the crop does not show.
     nearest = torch.arange(length)[:, None] - sharp
     far = sharp.abs() >= (bdr.radius or torch.inf)
@@ -159,19 +174,7 @@ def training_batch(
     crops = []
     for sample in samples_of_step(split, seed, step, batch_size):
         if augmentation is not None:
-            crops.append(_varied_crop(augmentation, split, sample, length, random))
+            crops.append(augmentation.crop(sample, length, random))
         else:
             crops.append(plain_crop(sample, int(random.integers(max(len(sample) - length, 0) + 1)), length))
     return collate(crops, split.classes, bdr, reach, scales)
-
-
-def _varied_crop(
-    augmentation: Augmentation, split: Split, sample: Sample, length: int, random: np.random.Generator
-) -> Crop:
-    """A random crop of a sample, varied; with `augment.splice`, at times the rest of it is one of another sample."""
-    splice = augmentation.options.splice
-    if not splice or random.random() >= splice or length < 2:
-        return augmentation.crop(sample, length, random)
-    first = augmentation.crop(sample, int(random.integers(1, length)), random)
-    other = split.samples[int(random.integers(len(split.samples)))]
-    return spliced(first, augmentation.crop(other, length - len(first.features), random))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from temporalzoom.config import AugmentConfig, DataConfig
+from temporalzoom.config import AugmentConfig, DataConfig, FolderData
 from temporalzoom.datasets.samples import Sample
 from temporalzoom.datasets.sources import flag_channels
 from temporalzoom.errors import InputError
@@ -55,46 +55,17 @@ def crop_at(sample: Sample, first: int, features: Floats) -> Crop:
     )
 
 
-def spliced(first: Crop, second: Crop) -> Crop:
-    """One crop after the other, cut in the middle between two positions.
-
-    What happens at the cut ends there, or begins there; the same on both sides goes on. An instance of which the cut
-    leaves less than a position is gone.
-    """
-    length = len(first.features)
-    cut = length - 0.5
-    whole_starts = np.concatenate([first.starts, second.starts + length])
-    whole_ends = np.concatenate([first.ends, second.ends + length])
-    starts = np.concatenate([first.starts, np.maximum(second.starts + length, cut)])
-    ends = np.concatenate([np.minimum(first.ends, cut), second.ends + length])
-    labels = np.concatenate([first.labels, second.labels])
-    seen = ((starts == whole_starts) & (ends == whole_ends)) | (ends - starts >= 1)
-    starts, ends, labels = starts[seen], ends[seen], labels[seen]
-    goes_on = np.ones(len(starts), bool)
-    for later in np.flatnonzero(starts == cut):
-        for earlier in np.flatnonzero((ends == cut) & (labels == labels[later]))[:1]:
-            ends[earlier], goes_on[later] = ends[later], False
-    return Crop(
-        np.concatenate([first.features, second.features]),
-        starts[goes_on],
-        ends[goes_on],
-        labels[goes_on],
-        first.low,
-        second.high + length,
-    )
-
-
 class Augmentation:
     """Random variations of crops.
 
     data: how the signals were read. With gaps filled, the last channels say where values were missing: they are only
-    ever changed by a channel that falls silent.
+    ever changed by a channel that is dropped.
     """
 
     def __init__(self, options: AugmentConfig, samples: Sequence[Sample], data: DataConfig | None = None) -> None:
         self.options = options
         self.scale = channel_statistics(samples)[1] if options.noise else None
-        width, data = samples[0].signal.shape[1], data or DataConfig()
+        width, data = samples[0].signal.shape[1], data or FolderData()
         channels = self.channels = width - flag_channels(data, width)
         if options.rotate and data.keypoints:
             raise InputError("augment.rotate: is for three-axis sensors; with data.keypoints there are no axes left")
@@ -143,21 +114,19 @@ class Augmentation:
         )
 
     def vary(self, signal: Floats, random: np.random.Generator) -> Floats:
-        """(N, C) -> (N, C): turned, louder or quieter, noisier, with silent channels."""
+        """(N, C) -> (N, C): rotated, noisier, with channels set to zero."""
         options, channels = self.options, self.channels
         signal, flags = signal[:, :channels], signal[:, channels:]
         if options.rotate:
             turned = signal.reshape(len(signal), -1, 3) @ rotation(random, np.radians(options.rotate))
             signal = turned.reshape(len(signal), channels)
-        if options.gain:
-            signal = signal * (1 + options.gain * random.uniform(-1, 1, (channels,))).astype(np.float32)
         if self.scale is not None:
             signal = signal + random.normal(0, options.noise, signal.shape).astype(np.float32) * self.scale[:channels]
         if options.drop:
-            heard = random.random((channels,)) >= options.drop
-            signal = signal * heard.astype(np.float32)
+            kept = random.random((channels,)) >= options.drop
+            signal = signal * kept.astype(np.float32)
             if flags.shape[1] == channels:  # one each; those of keypoints belong to several channels
-                flags = np.where(heard, flags, np.float32(1))
+                flags = np.where(kept, flags, np.float32(1))
         return np.concatenate([signal, flags], axis=1) if flags.shape[1] else signal
 
 

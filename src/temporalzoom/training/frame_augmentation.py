@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 
-from temporalzoom.config.sections import FrameAugmentConfig
+from temporalzoom.config import FrameAugmentConfig
 
 Frames = NDArray[np.uint8]
 GREY = np.array([0.299, 0.587, 0.114], np.float32)  # luminance of red, green, blue

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import torch
@@ -16,35 +13,39 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from temporalzoom.atomic import replacing
-from temporalzoom.config import AugmentConfig, Config, dump_config, first_difference
+from temporalzoom.config import Config, dump_config, first_difference
 from temporalzoom.datasets.samples import Split
 from temporalzoom.errors import InputError
+from temporalzoom.interrupts import interruptible
 from temporalzoom.models.inputs import Standardize
-from temporalzoom.models.runtime import denormals_as_zero, keep_freed_memory, products_in
-from temporalzoom.models.video import VideoDetector
-from temporalzoom.runs.checkpoint import (
-    CheckpointInfo,
-    list_checkpoints,
-    load_optimizer,
-    load_weights,
-    read_info,
-    save_checkpoint,
+from temporalzoom.models.runtime import (
+    check_precision,
+    choose_device,
+    denormals_as_zero,
+    device_of,
+    gradient_scaler,
+    keep_freed_memory,
+    products_in,
 )
+from temporalzoom.models.video import VideoDetector
+from temporalzoom.runs.checkpoint import list_checkpoints, load_optimizer, load_weights, read_info, save_checkpoint
+from temporalzoom.runs.description import describe
 from temporalzoom.runs.network import (
     backbone_from_config,
     distance_scales,
     model_from_config,
     oracle_reach,
     video_model_from_config,
-    video_settings,
 )
 from temporalzoom.training.batches import Batch, training_batch
 from temporalzoom.training.crops import Augmentation, channel_statistics
 from temporalzoom.training.metrics_log import MetricsLog
-from temporalzoom.training.objective import objective
+from temporalzoom.training.objective import RunningPositives, objective
 from temporalzoom.training.optimizer import build_optimizer, learning_rate, update_average
 from temporalzoom.training.progress import TrainingProgress
 from temporalzoom.training.video_batches import video_batch
+
+CLIP_NORM = 1.0  # of the gradients of a step
 
 
 class TrainingInterrupted(Exception):
@@ -59,19 +60,21 @@ class TrainingInterrupted(Exception):
 def train(config: Config, split: Split, run: Path, *, resume: bool = False, console: Console | None = None) -> Path:
     """Train on `split` and leave everything in the folder `run`. Returns the last checkpoint.
 
-    The same config, data and thread count give the same weights, bit for bit, however often the run was interrupted
-    and resumed: batches and dropout depend on (seed, step) only.
+    The same config, data and thread count give the same weights, on the processor bit for bit, however often the run
+    was interrupted and resumed: batches and dropout depend on (seed, step) only. A run may go on on another device; its
+    initial weights are the same on all of them.
     """
     keep_freed_memory()
-    options = config.training
+    options, device = config.training, choose_device(config.device)
+    check_precision(options.precision, device.type, "training.precision")
     torch.manual_seed(config.seed)
-    grid, origin = split.samples[0].grid, split.origin
+    grid, built = split.samples[0].grid, None
     model: nn.Module
     if split.samples[0].video is not None:
         _check_video_settings(config)
         built = backbone_from_config(config)
         model = video_model_from_config(config, built, len(split.classes), grid)
-        input_width, origin = built.width, video_settings(config, built, grid)
+        input_width = built.width
     else:
         _check_stem(config, split)
         input_width = split.input_width
@@ -79,10 +82,12 @@ def train(config: Config, split: Split, run: Path, *, resume: bool = False, cons
         if config.model.standardize:
             standardize_inputs(model, split)
     augmentation = None
-    if config.augment != AugmentConfig():
+    if split.samples[0].video is None:
         augmentation = Augmentation(config.augment, split.samples, config.data)
+    model.to(device)
     average = copy.deepcopy(model).requires_grad_(False)
-    optimizer = _optimizer(model, config)
+    optimizer, scaler = _optimizer(model, config), gradient_scaler(options.precision, device.type)
+    positives = None if options.positives is None else RunningPositives(options.positives)
     step = _prepare_run(config, run, resume)
     if step:
         checkpoint = list_checkpoints(run)[-1]
@@ -90,29 +95,36 @@ def train(config: Config, split: Split, run: Path, *, resume: bool = False, cons
             split.origin.check_against(read_info(checkpoint).origin, config.data.features)
         load_weights(checkpoint, model, "weights")
         load_weights(checkpoint, average, "average")
-        load_optimizer(checkpoint, model, optimizer)
+        state = load_optimizer(checkpoint, model, optimizer, scaler)
+        if positives is not None:
+            positives.mean = state["positives"]
 
     def save() -> Path:
-        info = CheckpointInfo(step, config, split.classes, input_width, grid, origin)
-        return save_checkpoint(run, info, model, average, optimizer, options.keep_checkpoints)
+        framing = split.samples[0].framing
+        described = describe(
+            config, split.classes, input_width, grid, split.origin, step, framing=framing, backbone=built
+        )
+        state = {} if positives is None else {"positives": positives.mean}
+        return save_checkpoint(run, described, model, average, optimizer, options.keep_checkpoints, state, scaler)
 
     model.train()
     began = time.monotonic()
     with (
         closing(MetricsLog(run, from_step=step)) as log,
-        _interruptible() as interrupted,
+        interruptible() as interrupted,
         TrainingProgress(config.model.name, step, options.steps, console) as progress,
     ):
         while step < options.steps:
             torch.manual_seed(_dropout_seed(config.seed, step))
-            terms, norm = _step(model, optimizer, split, config, step, augmentation)
+            terms, norm = _step(model, optimizer, scaler, split, config, step, augmentation, positives)
             update_average(average, model, step, options.ema_decay)
             step += 1
             progress.update(step, terms)
             if step % options.log_every == 0 or step == options.steps:
                 rate = learning_rate(step - 1, options)
                 seconds = time.monotonic() - began
-                log.write(step, terms | {"gradient_norm": norm, "learning_rate": rate, "seconds": round(seconds, 3)})
+                size = {"gradient_norm": norm} if math.isfinite(norm) else {}  # JSON has no infinity
+                log.write(step, terms | size | {"learning_rate": rate, "seconds": round(seconds, 3)})
             if interrupted.is_set():
                 raise TrainingInterrupted(save(), step)
             if step % options.checkpoint_every == 0 and step < options.steps:
@@ -123,35 +135,45 @@ def train(config: Config, split: Split, run: Path, *, resume: bool = False, cons
 def _step(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
     split: Split,
     config: Config,
     step: int,
     augmentation: Augmentation | None,
+    positives: RunningPositives | None = None,
 ) -> tuple[dict[str, float], float]:
-    """One optimizer step over `accumulate` batches. Returns the loss terms and the gradient norm."""
-    options = config.training
+    """One optimizer step over `accumulate` batches. Returns the loss terms and the gradient norm.
+
+    A norm that is not finite: gradients were too large for float16, and nothing was learned but a smaller scale.
+    """
+    options, device = config.training, device_of(model)
     optimizer.zero_grad(set_to_none=True)
     sums: dict[str, Tensor] = {}
     for part in range(options.accumulate):
         index = step * options.accumulate + part
-        batch = _batch(model, split, config, index, augmentation)
+        batch = _batch(model, split, config, index, augmentation).to(device)
         truth = {} if batch.boundaries is None else {"boundaries": batch.boundaries}  # only the oracle ablation has it
-        with products_in(options.precision):
+        with products_in(options.precision, device.type):
             outputs = model(batch.features, batch.mask, **truth)
-        positives = getattr(model, "positives", None)
         terms = objective(outputs.as_float32(), batch, config, step / options.steps, positives)
         loss = torch.stack(list(terms.values())).sum() / options.accumulate
-        loss.backward()
+        scaler.scale(loss).backward()
         for name, value in {"loss": loss * options.accumulate, **terms}.items():
-            sums[name] = sums.get(name, torch.zeros(())) + value.detach() / options.accumulate
-    values = {name: float(value) for name, value in sums.items()}
-    norm = float(nn.utils.clip_grad_norm_(model.parameters(), options.clip_norm))
-    if not torch.isfinite(torch.tensor([values["loss"], norm])).all():
+            sums[name] = sums.get(name, value.new_zeros(())) + value.detach() / options.accumulate
+    scaler.unscale_(optimizer)  # gradients are clipped as they are, not as they are scaled
+    total_norm = nn.utils.clip_grad_norm_(model.parameters(), CLIP_NORM)
+    # From a device all at once: every single number would have to be waited for.
+    *terms_now, norm = torch.stack([*sums.values(), total_norm]).tolist()
+    values = dict(zip(sums, terms_now, strict=True))
+    # Gradients that do not fit into float16 are no divergence as long as their scale can be lowered.
+    can_shrink = scaler.is_enabled() and scaler.get_scale() > 1
+    if not math.isfinite(values["loss"]) or not (math.isfinite(norm) or can_shrink):
         listed = ", ".join(f"{name} {value:.3g}" for name, value in values.items())
         raise InputError(f"training diverged at step {step + 1} ({listed}): lower training.learning_rate")
     for group in optimizer.param_groups:
         group["lr"] = learning_rate(step, options) * group.get("factor", 1.0)
-    optimizer.step()
+    scaler.step(optimizer)
+    scaler.update()
     return values, norm
 
 
@@ -182,8 +204,6 @@ def _check_video_settings(config: Config) -> None:
         raise InputError("model.standardize: needs features; with data.videos they change in training")
     if config.model.stem:
         raise InputError("model.stem: needs a raw signal (data.raw), here are videos")
-    if config.augment != AugmentConfig():
-        raise InputError("augment: is for features and signals; with data.videos there is backbone.augment")
 
 
 def standardize_inputs(model: nn.Module, split: Split) -> None:
@@ -218,7 +238,8 @@ def _prepare_run(config: Config, run: Path, resume: bool) -> int:
         return 0
     if not checkpoints:
         raise InputError(f"{run}: nothing to resume, it holds no checkpoint")
-    difference = first_difference(read_info(checkpoints[-1]).config, config)
+    before = read_info(checkpoints[-1]).config.model_copy(update={"device": config.device})  # that may be another one
+    difference = first_difference(before, config)
     if difference is not None:
         key, old, new = difference
         raise InputError(f"{run}: cannot resume with another configuration: {key} was {old!r}, now {new!r}")
@@ -227,24 +248,3 @@ def _prepare_run(config: Config, run: Path, resume: bool) -> int:
 
 def _dropout_seed(seed: int, step: int) -> int:
     return (seed * 1_000_003 + step) % 2**63
-
-
-@contextmanager
-def _interruptible() -> Iterator[threading.Event]:
-    """Ctrl-C sets the event, and the loop stops after its step; a second Ctrl-C stops at once."""
-    event = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield event  # only the main thread may handle signals
-        return
-
-    def stop(number: int, frame: object) -> None:
-        if event.is_set():
-            raise KeyboardInterrupt
-        event.set()
-
-    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield event
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

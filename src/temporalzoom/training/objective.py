@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from temporalzoom.bdr import distance_loss, distance_nll
-from temporalzoom.config import BDRConfig, Config, TrainingConfig
+from temporalzoom.config import BDRConfig, Config, TrainingConfig, ZoomSection
 from temporalzoom.models import Outputs
 from temporalzoom.models.depth import crossing_weight
 from temporalzoom.training.assignment import assign_center, assign_hungarian, assign_points
@@ -18,10 +18,29 @@ from temporalzoom.training.bmn_objective import bmn_terms
 from temporalzoom.training.depth_objective import depth_terms
 from temporalzoom.training.losses import focal_loss, gaussian_nll, interval_diou, interval_giou
 
-# In positions. Beyond so many a boundary is lost: by how much makes no difference.
+# In positions. Beyond this error a boundary is lost: by how much makes no difference.
 LOST = 1.5
+# What one position of error in a distance beside a boundary counts for the value of depth.
+BOUNDARY_VALUE = 0.5
+# Weights of what teaches predicted variances.
+VARIANCE_WEIGHT = 0.1
 # A crossing of the shallow field belongs to a boundary that is nearer than this.
 BELONGS = 3.0
+
+
+class RunningPositives:
+    """How many positives a batch usually has: losses per that number do not jump with the batch.
+
+    mean: () float32, which a checkpoint holds, so that a resumed training goes on with it.
+    """
+
+    def __init__(self, initial: float) -> None:
+        self.mean = torch.tensor(float(initial))
+
+    def __call__(self, count: int) -> float:
+        """Takes the count of one more batch into account -> the running mean."""
+        self.mean.mul_(0.9).add_(0.1 * max(count, 1))
+        return float(self.mean)
 
 
 def objective(
@@ -53,8 +72,13 @@ def objective(
         def path_map(path: Outputs) -> Tensor:
             return position_loss(path, matches[:, : path.logits.shape[1]], batch, config, crossings)
 
-        terms |= depth_terms(outputs, batch, config.tzn, path_terms, path_map, progress)
+        terms |= depth_terms(outputs, batch, _zoom_options(config), path_terms, path_map, progress, matches)
     return terms
+
+
+def _zoom_options(config: Config) -> ZoomSection:
+    assert isinstance(config.model, ZoomSection)  # no other network has depth to learn
+    return config.model
 
 
 def assign(outputs: Outputs, batch: Batch, training: TrainingConfig) -> Tensor:
@@ -64,14 +88,14 @@ def assign(outputs: Outputs, batch: Batch, training: TrainingConfig) -> Tensor:
     for row in range(len(batch.starts)):
         starts, ends, labels = batch.starts[row], batch.ends[row], batch.labels[row]
         if points is not None:
-            matches = assign_points(starts, ends, points, training.center_radius)
+            matches = assign_points(starts, ends, points)
             rows.append(torch.where(points.valid[row], matches, -1))
             continue
         mask = batch.mask[row]
-        matches = torch.full((len(mask),), -1, dtype=torch.long)
+        matches = torch.full((len(mask),), -1, dtype=torch.long, device=mask.device)
         if training.assignment in ("center", "both"):
             valid = int(mask.sum())
-            matches[:valid] = assign_center(starts, ends, valid, training.center_radius, training.center_fraction)
+            matches[:valid] = assign_center(starts, ends, valid)
         if training.assignment in ("hungarian", "both"):
             one_to_one = assign_hungarian(
                 outputs.logits[row].detach().float(), outputs.offsets[row].detach().float(), mask, starts, ends, labels
@@ -94,18 +118,18 @@ def detection_maps(outputs: Outputs, matches: Tensor, batch: Batch, training: Tr
     """The terms of L_TAL, focal on classes and the losses of boxes: (B, N) for the classes, (P,) of the positive
     positions for the boxes. matches: (B, N)."""
     sequence, row = (matches >= 0).nonzero(as_tuple=True)
-    offset = torch.tensor([0, *(len(s) for s in batch.starts)]).cumsum(0)[:-1]
+    offset = torch.tensor([0, *(len(s) for s in batch.starts)], device=matches.device).cumsum(0)[:-1]
     instance = matches[sequence, row] + offset[sequence]
     starts, ends = torch.cat(batch.starts)[instance], torch.cat(batch.ends)[instance]
     position = row if outputs.points is None else outputs.points.positions[row]
     offsets = outputs.offsets[sequence, row]
     if offsets.ndim == 3:  # they depend on the class
-        offsets = offsets[torch.arange(len(row)), torch.cat(batch.labels)[instance]]
+        offsets = offsets[torch.arange(len(row), device=row.device), torch.cat(batch.labels)[instance]]
     box = (position - offsets[:, 0], position + offsets[:, 1], starts, ends)
 
     targets = torch.zeros_like(outputs.logits)
     targets[sequence, row] = _label_sets(batch, outputs.logits.shape[-1])[instance]
-    focal = focal_loss(outputs.logits, targets, training.focal_alpha, training.focal_gamma)
+    focal = focal_loss(outputs.logits, targets, training.focal_alpha)
     if training.quality_power:
         # As a weight only: its gradient would make boxes worse where classes are hard.
         quality = interval_giou(*box).detach().clamp(min=1e-6) ** training.quality_power
@@ -116,15 +140,15 @@ def detection_maps(outputs: Outputs, matches: Tensor, batch: Batch, training: Tr
 
     true_offsets = torch.stack((position - starts, ends - position), -1)
     if training.box_loss == "diou":
-        maps["diou"] = training.giou_weight * (1 - interval_diou(*box))
+        maps["diou"] = 1 - interval_diou(*box)
     else:
         # Relative to the instance's length: an error of one position matters more to a short instance.
         l1 = F.l1_loss(offsets, true_offsets, reduction="none").sum(-1) / (ends - starts).clamp(min=1.0)
-        maps["l1"] = training.l1_weight * l1
-        maps["giou"] = training.giou_weight * (1 - interval_giou(*box))
+        maps["l1"] = l1
+        maps["giou"] = 1 - interval_giou(*box)
     if outputs.offset_log_variance is not None:
         spread = gaussian_nll(offsets - true_offsets, outputs.offset_log_variance[sequence, row]).mean(-1)
-        maps["box_variance"] = training.box_variance_weight * spread
+        maps["box_variance"] = VARIANCE_WEIGHT * spread
     return maps
 
 
@@ -134,9 +158,7 @@ def distance_terms(outputs: Outputs, batch: Batch, bdr: BDRConfig) -> dict[str, 
         return {}
     assert outputs.distances is not None and outputs.distance_log_variance is not None
     assert batch.distances is not None and batch.distance_weights is not None
-    distance = distance_loss(
-        outputs.distances, batch.distances, batch.mask, alpha=bdr.alpha, weights=batch.distance_weights
-    )
+    distance = distance_loss(outputs.distances, batch.distances, batch.mask, weights=batch.distance_weights)
     spread = distance_nll(
         outputs.distances,
         outputs.distance_log_variance,
@@ -147,7 +169,7 @@ def distance_terms(outputs: Outputs, batch: Batch, bdr: BDRConfig) -> dict[str, 
     )
     if outputs.level_distances is not None:
         distance = multiscale_distance_loss(outputs.level_distances, batch, bdr)
-    return {"distance": bdr.weight * distance, "distance_variance": bdr.variance_weight * spread}
+    return {"distance": bdr.weight * distance, "distance_variance": VARIANCE_WEIGHT * spread}
 
 
 def multiscale_distance_loss(level_distances: Tensor, batch: Batch, bdr: BDRConfig) -> Tensor:
@@ -155,9 +177,7 @@ def multiscale_distance_loss(level_distances: Tensor, batch: Batch, bdr: BDRConf
     total, first = level_distances.new_zeros(()), 0
     for level in batch.levels:
         last = first + level.mask.shape[1]
-        loss = distance_loss(
-            level_distances[:, first:last], level.distances, level.mask, alpha=bdr.alpha, weights=level.weights
-        )
+        loss = distance_loss(level_distances[:, first:last], level.distances, level.mask, weights=level.weights)
         weight = {"one": 1.0, "sqrt": level.scale**-0.5, "inverse": 1 / level.scale}[bdr.scale_weight]
         total, first = total + weight * loss, last
     return total
@@ -189,7 +209,7 @@ def position_loss(
     if crossings is not None:
         assert outputs.distances is not None and batch.distances is not None
         error = (outputs.distances - batch.distances).abs().clamp(max=LOST) * crossings
-        total = total + config.tzn.boundary_value * error.sum(-1) * batch.mask
+        total = total + BOUNDARY_VALUE * error.sum(-1) * batch.mask
     return total
 
 

@@ -16,7 +16,7 @@ def build_optimizer(model: nn.Module, training: TrainingConfig) -> torch.optim.A
     decayed = [p for name, p in parameters if name.endswith("weight") and p.ndim > 1]
     plain = [p for name, p in parameters if not (name.endswith("weight") and p.ndim > 1)]
     groups = [{"params": decayed, "weight_decay": training.weight_decay}, {"params": plain, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=training.learning_rate, betas=(0.9, 0.95))
+    return torch.optim.AdamW(groups, lr=training.learning_rate, betas=training.betas)
 
 
 def learning_rate(step: int, training: TrainingConfig) -> float:

@@ -1,4 +1,4 @@
-"""The progress bar of training: step, loss terms, time left."""
+"""How far a training is: step, smoothed loss terms, time left."""
 
 from __future__ import annotations
 
@@ -6,44 +6,34 @@ from collections.abc import Mapping
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from temporalzoom.progress import Progress
+
+LINE_SHARE = 0.1  # of the steps, at least between two lines where there is no terminal
 
 
 class TrainingProgress:
-    """Shows smoothed loss terms; silent when the console is not a terminal, except for a line now and then."""
+    """A bar with smoothed loss terms; without a terminal about ten lines, and always one for the last step."""
 
     def __init__(
         self, name: str, step: int, total: int, console: Console | None = None, smoothing: float = 0.95
     ) -> None:
-        self.console = console or Console(stderr=True)
-        self.total, self.name, self.smoothing = total, name, smoothing
-        self.terms: dict[str, float] = {}
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[terms]}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            console=self.console,
-            disable=not self.console.is_terminal,
+        self.smoothing, self.terms = smoothing, dict[str, float]()
+        self._progress = Progress(
+            console or Console(stderr=True), name, total, "steps", completed=step, patience=0, line_share=LINE_SHARE
         )
-        self._task = self._bar.add_task(name, total=total, completed=step, terms="")
 
     def __enter__(self) -> TrainingProgress:
-        self._bar.start()
+        self._progress.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        self._progress.__exit__(kind, error, trace)
 
     def update(self, step: int, terms: Mapping[str, float]) -> None:
         for name, value in terms.items():
             self.terms[name] = self.smoothing * self.terms.get(name, value) + (1 - self.smoothing) * value
-        text = " ".join(f"{name} {value:.3f}" for name, value in self.terms.items() if "variance" not in name)
-        self._bar.update(self._task, completed=step, terms=text)
-        if self._bar.disable and (step % max(self.total // 5, 1) == 0 or step == self.total):
-            self.console.print(f"{self.name}: step {step}/{self.total} {text}", highlight=False)
+        shown = (f"{name} {value:.3f}" for name, value in self.terms.items() if "variance" not in name)
+        self._progress.update(step, " ".join(shown))

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from temporalzoom.config import BDRConfig
-from temporalzoom.config.sections import FrameAugmentConfig
+from temporalzoom.config import BDRConfig, FrameAugmentConfig
 from temporalzoom.datasets.samples import Sample, Split
 from temporalzoom.training.batches import Batch, collate, samples_of_step
 from temporalzoom.training.crops import Crop, crop_at

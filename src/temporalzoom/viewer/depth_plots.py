@@ -22,6 +22,7 @@ from temporalzoom.viewer.style import (
     draw_boundaries,
     legend_above,
     new_figure,
+    score_limits,
     styled,
     text_width,
     time_axis,
@@ -137,7 +138,8 @@ def plot_budget_curve(
 ) -> Figure:
     """Accuracy over cost, `points[system] = [(cost, score), ...]`: a line where a system has several, else a marker.
 
-    Both are drawn as given, in the units of the labels. Names stand next to the points if all of them fit.
+    Cost as given, from zero; scores in percent, on an axis of at least ten points. Names stand next to the points if
+    all of them fit.
     """
     figure = new_figure(3.2)
     axes = figure.subplots()
@@ -157,6 +159,8 @@ def plot_budget_curve(
                 zorder=3,
             )
     axes.margins(0.08)
+    axes.set_xlim(left=0.0)
+    axes.set_ylim(*score_limits(float(score) for pairs in points.values() for _, score in pairs))
     axes.ticklabel_format(useOffset=False)
     axes.set(xlabel=xlabel, ylabel=ylabel)
     figure.draw_without_rendering()  # lays out: from here on it is known where the points are

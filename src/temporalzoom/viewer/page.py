@@ -28,6 +28,7 @@ figure.table figcaption { margin-bottom: 8px; }
 figcaption b { color: var(--ink); font-weight: 600; }
 .scroll { overflow-x: auto; -webkit-overflow-scrolling: touch; }
 .scroll svg, .scroll img { display: block; width: 100%; min-width: 640px; height: auto; }
+video { display: block; width: 640px; max-width: 100%; height: auto; background: #000; }
 .scroll svg * { stroke-linejoin: round; stroke-linecap: butt; }
 .scroll svg text { font-family: inherit !important; }
 /* not collapsed: a sticky column would lose its borders */
@@ -35,7 +36,10 @@ table { border-collapse: separate; border-spacing: 0; min-width: 50%;
   font-size: 14.5px; line-height: 20px; font-variant-numeric: tabular-nums; }
 th { color: var(--muted); font-weight: 500; font-size: 13.5px; text-align: left; vertical-align: bottom; }
 thead th { border-bottom: 1px solid #7c8691; }
-th, td { padding: 7px 14px; white-space: nowrap; }
+/* headers wrap, so that a table with many columns fits; numbers and names do not */
+th, td { padding: 7px 12px; }
+tbody th, .number { white-space: nowrap; }
+thead th { white-space: normal; }
 tbody th { color: var(--ink); font-weight: 400; font-size: inherit; }
 tbody th, tbody td { border-bottom: 1px solid var(--rule); }
 tbody tr:hover > * { background: #f7f9fa; }

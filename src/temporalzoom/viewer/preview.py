@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
@@ -12,12 +12,13 @@ import numpy as np
 from matplotlib.colors import to_rgb
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import track
 
 from temporalzoom.atomic import replacing
 from temporalzoom.errors import InputError
+from temporalzoom.progress import track
 from temporalzoom.segments import Segments
-from temporalzoom.viewer.style import INK, MUTED, colours, text_colour
+from temporalzoom.viewer.style import INK, MUTED, class_colours, text_colour
+from temporalzoom.viewer.timeline import assign_lanes
 
 Image = NDArray[np.uint8]  # RGB (H, W, 3)
 FORMATS = {".mp4": "mp4", ".mkv": "matroska", ".mov": "mov"}
@@ -25,8 +26,9 @@ LARGEST_HEIGHT = 480
 SMALLEST_WIDTH = 320  # narrower pictures get margins, so that the time line can be read
 PAPER, MARGIN = "#f5f6f8", "#000000"
 FONT_SIZE, CHIP_SIZE = 11, 14  # pixels; of the names of rows, of the labels on the picture
-ROW, BAR, PAD = 18, 12, 4  # heights of a row and of its bars, and the room around all of them
-MOST_ROWS_HEIGHT = 180  # more classes make lower rows, which then have no names
+ROW, BAR, PAD = 18, 12, 4  # heights of a lane and of its bars, and the room around all of them
+MOST_ROWS_HEIGHT = 180  # more lanes make lower ones, which then have no names
+MOST_LANES = 4  # of one class; the highest scores have them
 TICKS = 60_000  # per second: the frame rates in use, 30000/1001 too, are whole numbers of them
 
 
@@ -49,35 +51,34 @@ def write_preview(
     out: str | Path,
     *,
     duration: float,
+    classes: Iterable[str] = (),
     fps: float = 25.0,
     console: Console | None = None,
 ) -> None:
     """Every frame, at its own time, with labels and scores on it and a time line of `duration` seconds below it.
 
-    frames: `(seconds, image)` in order of time, images of one size (H, W, 3), see `preview_size`. fps: about how many
-    there are per second, for the encoder and the progress bar. The file is whole, or not there.
+    frames: `(seconds, image)` in order of time, images of one size (H, W, 3), see `preview_size`. classes: all that the
+    model knows; they decide the colours. fps: about how many frames there are per second, for the encoder and the
+    progress bar. The file is whole, or not there.
     """
     check_preview(out)
     out, console = Path(out), console or Console(stderr=True)
-    watched = track(
-        frames,
-        "preview",
-        total=max(round(duration * fps), 1),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
+    watched = track(frames, "writing the preview", console, total=max(round(duration * fps), 1))
     with replacing(out, "wb") as file:
-        _encode(file, out, _pages(watched, segments, duration), fps)
+        _encode(file, out, preview_pages(watched, segments, duration, classes), fps)
 
 
-def _pages(frames: Iterable[tuple[float, Image]], segments: Segments, duration: float) -> Iterator[tuple[float, Image]]:
+def preview_pages(
+    frames: Iterable[tuple[float, Image]], segments: Segments, duration: float, classes: Iterable[str] = ()
+) -> Iterator[tuple[float, Image]]:
+    """`(seconds, page)` of every frame; the page (H', W', 3) is one array that the next frame overwrites."""
+    palette = class_colours(classes, segments.labels.tolist())
     strip: Strip | None = None
-    chips = Chips(segments)
+    chips = Chips(segments, palette)
     for seconds, image in frames:
         height, width = image.shape[:2]
         if strip is None:
-            strip = Strip(segments, duration, max(width, SMALLEST_WIDTH))
+            strip = Strip(segments, palette, duration, max(width, SMALLEST_WIDTH))
             page = np.empty((height + strip.height, strip.width, 3), np.uint8)
             page[:height] = _rgb(MARGIN)
             left = (strip.width - width) // 2
@@ -90,39 +91,50 @@ def _pages(frames: Iterable[tuple[float, Image]], segments: Segments, duration: 
 
 
 class Strip:
-    """The time line: a row per label in order of appearance, a bar per segment, and where the playhead is.
+    """The time line: a row per label, sorted, and where the playhead is.
 
-    Drawn once; a frame copies it and adds the playhead.
+    Segments of one label that overlap have a lane each, so that none hides another; those beyond `MOST_LANES` are
+    counted behind the name. Drawn once; a frame copies it and adds the playhead.
     """
 
-    def __init__(self, segments: Segments, duration: float, width: int) -> None:
-        self.colours = colours(label for _, _, label, _ in segments.sort("start"))
-        rows = max(len(self.colours), 1)
-        self.row = ROW if rows * ROW <= MOST_ROWS_HEIGHT else max(MOST_ROWS_HEIGHT // rows, 2)
-        self.bar = min(BAR, max(self.row - 1, 1))
+    def __init__(self, segments: Segments, palette: Mapping[str, str], duration: float, width: int) -> None:
+        rows = {label: segments.filter(labels=label) for label in sorted(set(segments.labels.tolist()))}
+        lanes = {label: assign_lanes(row) for label, row in rows.items()}
+        counts = {label: min(int(lane.max()) + 1, MOST_LANES) for label, lane in lanes.items()}
+        total = max(sum(counts.values()), 1)
+        self.lane = ROW if total * ROW <= MOST_ROWS_HEIGHT else max(MOST_ROWS_HEIGHT // total, 2)
+        self.bar = min(BAR, max(self.lane - 1, 1))
         self.duration, self.width = max(duration, 1e-3), width
-        self.height = 2 * -(-(rows * self.row + 2 * PAD) // 2)
+        self.height = 2 * -(-(total * self.lane + 2 * PAD) // 2)
         self.image: Image = np.empty((self.height, width, 3), np.uint8)
         self.image[:] = _rgb(PAPER)
         names: dict[str, Image] = {}
-        if self.row == ROW:
-            widest = width // 4
-            names = {label: text_image(label, FONT_SIZE, INK, PAPER)[:, :widest] for label in self.colours}
+        if self.lane == ROW:
+            for label, lane in lanes.items():
+                hidden = np.count_nonzero(lane >= MOST_LANES)
+                text = f"{label} +{hidden}" if hidden else label
+                names[label] = text_image(text, FONT_SIZE, INK, PAPER)[:, : width // 4]
         self.left = PAD + max((name.shape[1] for name in names.values()), default=0) + (PAD if names else 0)
         self.right = width - PAD
-        for index, (label, colour) in enumerate(self.colours.items()):
-            top = self.top_of(index)
+        self.first_lane: dict[str, int] = {}
+        above = 0
+        for label, row in rows.items():
+            self.first_lane[label] = above
+            top = self.top_of(label)
             if label in names:
                 _paste(self.image, names[label], top + (self.bar - names[label].shape[0]) // 2, PAD)
-            line = top + self.bar // 2
-            self.image[line : line + 1, self.left : self.right] = _mixed(MUTED, PAPER, 0.35)
-            for start, end, _, _ in segments.filter(labels=label):
-                first = self.column(start)
-                self.image[top : top + self.bar, first : max(self.column(end), first + 1)] = _rgb(colour)
+            for index in range(counts[label]):
+                line = self.top_of(label, index) + self.bar // 2
+                self.image[line : line + 1, self.left : self.right] = _mixed(MUTED, PAPER, 0.35)
+            for (start, end, _, _), index in zip(row, lanes[label].tolist(), strict=True):
+                if index < MOST_LANES:
+                    first, top = self.column(start), self.top_of(label, index)
+                    self.image[top : top + self.bar, first : max(self.column(end), first + 1)] = _rgb(palette[label])
+            above += counts[label]
 
-    def top_of(self, row: int) -> int:
-        """The first line of the bars of a row."""
-        return PAD + row * self.row + (self.row - self.bar) // 2
+    def top_of(self, label: str, lane: int = 0) -> int:
+        """The first line of the bars in a lane of a label."""
+        return PAD + (self.first_lane[label] + lane) * self.lane + (self.lane - self.bar) // 2
 
     def column(self, seconds: float) -> int:
         share = min(max(seconds / self.duration, 0.0), 1.0)
@@ -141,9 +153,9 @@ class Chips:
     Of one label only the highest score. The text of a segment is drawn when it first appears, not for every frame.
     """
 
-    def __init__(self, segments: Segments) -> None:
+    def __init__(self, segments: Segments, palette: Mapping[str, str]) -> None:
         self.segments = segments.sort("score")
-        self.colours = colours(label for _, _, label, _ in segments.sort("start"))
+        self.palette = palette
         self._images: dict[str, Image] = {}
 
     def now(self, seconds: float) -> dict[str, float]:
@@ -160,7 +172,7 @@ class Chips:
         for label, score in self.now(seconds).items():
             text = f"{label} {score:.2f}"
             if text not in self._images:
-                colour = self.colours[label]
+                colour = self.palette[label]
                 self._images[text] = text_image(text, CHIP_SIZE, text_colour(colour), colour, around=3)
             chip = self._images[text]
             if top > PAD and top + chip.shape[0] > target.shape[0]:

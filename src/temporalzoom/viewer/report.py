@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import re
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import Literal
 from matplotlib.figure import Figure
 
 from temporalzoom.atomic import replacing
+from temporalzoom.errors import InputError
 from temporalzoom.viewer.embed import figure_html
 from temporalzoom.viewer.page import page
 
@@ -20,13 +22,14 @@ Best = Literal["max", "min"] | None
 
 # A number, alone or with an interval or unit behind it: "82.1", "-0.4 ± 0.2", "12.5 [11.9, 13.0]", "35 %", "1.8 ms"
 _NUMBER = re.compile(r"([+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)\s*(?:±.*|[(\[].*|%|[^\W\d]{1,3})?$", re.IGNORECASE)
+_VIDEO_TYPES = {".mp4": "video/mp4", ".mov": "video/quicktime", ".mkv": "video/x-matroska", ".webm": "video/webm"}
 _MINUS, _MISSING = "\N{MINUS SIGN}", "\N{EN DASH}"
 
 
 class Report:
     """A report under construction. The methods append and return the report; the same calls give the same bytes.
 
-    >>> Report("Run 7", "three seeds").heading("Results").table(["system", "mAP"], [["tzn", 71.3]]).write("report.html")
+    >>> Report("Run 7", "three seeds").heading("Results").table(["system"], [["tzn"]], caption="Systems.")
     """
 
     def __init__(self, title: str, subtitle: str = "") -> None:
@@ -53,8 +56,8 @@ class Report:
         headers: Sequence[str],
         rows: Sequence[Sequence[Cell]],
         *,
+        caption: str,
         highlight: Best | Sequence[Best] = None,
-        caption: str = "",
         digits: int = 1,
     ) -> Report:
         """Columns of numbers are set to the right, floats with `digits` decimals; None and NaN become a dash.
@@ -91,11 +94,16 @@ class Report:
             f"{_caption('Figure', self._figures, caption)}</figure>"
         )
 
-    def video(self, source: str, caption: str) -> Report:
-        """A video file beside the report, by its relative path: too large to hold it inside."""
+    def video(self, path: Path, caption: str) -> Report:
+        """A short video file, held inside the page like everything else: it plays wherever the page is sent."""
         self._figures += 1
+        kind = _VIDEO_TYPES.get(path.suffix.lower(), "video/mp4")
+        try:
+            data = base64.b64encode(path.read_bytes()).decode()
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
         return self._append(
-            f'<figure class="plot"><video controls preload="metadata" width="640" src="{escape(source)}"></video>'
+            f'<figure class="plot"><video controls preload="metadata" src="data:{kind};base64,{data}"></video>'
             f"{_caption('Figure', self._figures, caption)}</figure>"
         )
 
@@ -153,4 +161,4 @@ def _class(numeric: bool) -> str:
 
 
 def _caption(kind: str, number: int, caption: str) -> str:
-    return f"<figcaption><b>{kind} {number}.</b> {escape(caption)}</figcaption>" if caption else ""
+    return f"<figcaption><b>{kind} {number}.</b> {escape(caption)}</figcaption>"

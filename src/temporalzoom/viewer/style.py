@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -90,6 +91,32 @@ def colours(names: Iterable[str]) -> dict[str, str]:
     """A colour per distinct name, in order of first appearance: ten hues, then their light and their dark tones."""
     tones = [_tone(colour, amount) for amount in (0.0, 0.5, -0.45) for colour in PALETTE]
     return {name: tones[i % len(tones)] for i, name in enumerate(dict.fromkeys(names))}
+
+
+def class_colours(classes: Iterable[str], found: Iterable[str] = ()) -> dict[str, str]:
+    """A colour per class, by its place in the sorted list of `classes`: the same whatever a model found.
+
+    found: labels in use; those that are none of the classes come behind them.
+    """
+    known = sorted(set(classes))
+    return colours([*known, *sorted(set(found) - set(known))])
+
+
+def score_limits(values: Iterable[float], span: float = 10.0) -> tuple[float, float]:
+    """Limits of an axis of percentages, multiples of five at least `span` apart: one point stays a small step.
+
+    They leave room around the values where that stays within 0 and 100.
+    """
+    known = [value for value in values if math.isfinite(value)]
+    low, high = min(known, default=0.0), max(known, default=100.0)
+    room = 0.04 * max(high - low, span)
+    low, high = 5 * math.floor((low - room) / 5), 5 * math.ceil((high + room) / 5)
+    within = min(known, default=0.0) >= 0 and max(known, default=100.0) <= 100
+    if within:
+        low, high = max(low, 0), min(high, 100)
+    while high - low < span:  # downward first where there is nothing above
+        low, high = (low - 5, high) if within and high >= 100 else (low, high + 5)
+    return float(low), float(high)
 
 
 def text_colour(background: str, opacity: float = 1.0) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,7 +17,7 @@ from temporalzoom.viewer.style import (
     MUTED,
     RULE,
     WIDTH,
-    colours,
+    class_colours,
     legend_columns,
     styled,
     text_colour,
@@ -28,24 +28,31 @@ from temporalzoom.viewer.style import (
 
 @styled
 def plot_timeline(
-    truth: Segments, predictions: Mapping[str, Segments], duration: float, *, max_lanes: int = 5
+    truth: Segments,
+    predictions: Mapping[str, Segments],
+    duration: float,
+    *,
+    classes: Iterable[str] = (),
+    max_lanes: int = 5,
 ) -> Figure:
     """What happened and what each system found, on one time axis of `duration` seconds.
 
-    One colour per class. Segments that overlap are stacked in lanes, the best score on top; what does not fit into
-    `max_lanes` lanes is left out and counted under the row's name. Opacity: score over the system's highest.
+    One colour per class, by its place among all `classes`, or else among all labels given. Segments that overlap are
+    stacked in lanes, the best score on top; what does not fit into `max_lanes` lanes is left out and counted under the
+    row's name. Opacity: score over the system's highest.
     """
     names = ["truth", *predictions]
     rows = [truth, *predictions.values()]
     lanes = [assign_lanes(segments) for segments in rows]
     heights = [min(max_lanes, int(lane.max(initial=0)) + 1) for lane in lanes]
-    visible = (segments[lane < max_lanes].sort("start") for segments, lane in zip(rows, lanes, strict=True))
-    palette = colours(label for segments in visible for label in segments.labels.tolist())
+    palette = class_colours(classes, (label for segments in rows for label in segments.labels.tolist()))
+    visible = {label for row, lane in zip(rows, lanes, strict=True) for label in row.labels[lane < max_lanes].tolist()}
+    legend = {label: colour for label, colour in palette.items() if label in visible}
 
     # Laid out by hand, in inches: what fits into a bar must be known before it is drawn
     lane_height, gap, below = 0.21, 0.45, 0.42  # the gap between rows in lanes
-    columns = legend_columns(palette)
-    above = 0.06 + 0.18 * math.ceil(len(palette) / columns)
+    columns = legend_columns(legend)
+    above = 0.06 + 0.18 * math.ceil(len(legend) / columns)
     left, right = min(2.0, max(text_width(name, 8.0) for name in names) / 72 + 0.16), 0.12
     total = sum(heights) + gap * len(heights)
     height = total * lane_height + below + above
@@ -64,7 +71,7 @@ def plot_timeline(
         highest = segments.scores.max(initial=0.0)
         for (start, end, label, score), row in zip(segments[shown], lane[shown], strict=True):
             opacity = 0.25 + 0.75 * max(score, 0.0) / highest if highest > 0 else 1.0
-            _draw_bar(axes, start, end, first + row, label, palette[label], opacity, points_per_second)
+            draw_bar(axes, start, end, first + row, label, palette[label], opacity, points_per_second)
         if ticks:
             axes.axhline(first - gap / 2, color=RULE, linewidth=0.6)
         ticks.append(first + row_height / 2)
@@ -85,8 +92,8 @@ def plot_timeline(
     axes.get_yticklabels()[0].set_fontweight("bold")
     axes.tick_params(axis="y", labelsize=8.0, labelcolor=INK)
     figure.legend(
-        [Rectangle((0, 0), 1, 1, color=colour) for colour in palette.values()],
-        list(palette),
+        [Rectangle((0, 0), 1, 1, color=colour) for colour in legend.values()],
+        list(legend),
         ncols=columns,
         loc="upper left",
         bbox_to_anchor=(left / WIDTH, 1.0),
@@ -115,7 +122,7 @@ def assign_lanes(segments: Segments) -> NDArray[np.intp]:
     return lanes
 
 
-def _draw_bar(
+def draw_bar(
     axes: Axes, start: float, end: float, top: float, label: str, colour: str, opacity: float, points_per_second: float
 ) -> None:
     points = (end - start) * points_per_second

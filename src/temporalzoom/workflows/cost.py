@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from temporalzoom.config import Config, load_config
+from temporalzoom.config import Config, ZoomSection, changed, load_config
 from temporalzoom.datasets.samples import Sample, Split
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
@@ -48,7 +48,7 @@ RECORDINGS = 8
 DEEP = "deep"  # the part that sees active tokens only
 # What deciding where to zoom adds to a network of two paths: all that is not one of these.
 PATHS = ("projection", "shallow", DEEP, "heads")
-# A batch, where time goes into what is computed more than into starting it: so many sequences of at most this length.
+# A batch, where time goes into what is computed more than into starting it: this many sequences of at most this length.
 AT_ONCE, AT_ONCE_LENGTH = 16, 1024
 
 
@@ -139,11 +139,11 @@ class CostComparison:
 
 
 def compare_cost(
-    config: Path | None = None,
+    config: str | Path | None = None,
     overrides: Sequence[str] = (),
     *,
     model: Path | None = None,
-    baseline: Path | None = None,
+    baseline: str | Path | None = None,
     baseline_model: Path | None = None,
     threads_used: int = 1,
     repeats: int = 20,
@@ -162,14 +162,14 @@ def compare_cost(
         raise InputError(f"data.test_subset: no recording of {settings.data.test_subset!r} to measure on")
     system = _system(settings, split, model)
     if baseline is None and baseline_model is None:
-        opponent = settings.model_copy(update={"model": settings.model.model_copy(update={"name": BASELINE})})
+        opponent = changed(settings, [f"model.name={BASELINE}"])
     else:
         opponent = _settings(baseline, baseline_model, ())
     with threads(threads_used):
         return _compare(system, _system(opponent, split, baseline_model), split.samples[:RECORDINGS], repeats)
 
 
-def _settings(config: Path | None, run: Path | None, overrides: Sequence[str]) -> Config:
+def _settings(config: str | Path | None, run: Path | None, overrides: Sequence[str]) -> Config:
     if run is None:
         return load_config(config, overrides)
     checkpoint = find_checkpoint(run)
@@ -180,15 +180,17 @@ def _system(config: Config, split: Split, run: Path | None) -> System:
     """The network of `config`, with the weights of `run`, or with random ones."""
     if oracle_reach(config, split.samples[0].grid.stride) is not None:
         raise InputError(
-            "tzn.protection: what an oracle costs says nothing about a system without one; add tzn.protection=predicted"
+            "model.paper.protection: what an oracle costs says nothing about a system without one; "
+            "add model.paper.protection=predicted"
         )
     note = None
     if run is None:
         input_width, classes, grid = split.input_width, len(split.classes), split.samples[0].grid
-        if config.tzn.tau_min is None and config.tzn.budget is None:
+        zoom = config.model
+        if isinstance(zoom, ZoomSection) and zoom.paper.tau_min is None and zoom.budget is None:
             # An untrained threshold lets everything pass.
-            config = config.model_copy(update={"tzn": config.tzn.model_copy(update={"budget": config.tzn.share})})
-            note = f"no threshold learned yet: tzn.share {config.tzn.share:g} taken as the budget"
+            config = config.model_copy(update={"model": zoom.model_copy(update={"budget": zoom.share})})
+            note = f"no threshold learned yet: model.share {zoom.share:g} taken as the budget"
     else:
         info = read_info(find_checkpoint(run))
         input_width, classes, grid = info.input_width, len(info.classes), info.grid
@@ -242,8 +244,10 @@ def _depth_cost(system: System, samples: Sequence[Sample], flops: FlopCount, rep
     free = _changed(system, hysteresis="none")
     stability = {"none": tau_statistics(*end_to_end(_decisions(free, samples)["tau"]))}
     stability_flops = {"none": count_run(free.model, _runner(free, samples)).total}
-    stability[system.config.tzn.hysteresis] = tau_statistics(*end_to_end(decisions["tau"]))
-    stability_flops[system.config.tzn.hysteresis] = flops.total
+    assert isinstance(system.config.model, ZoomSection)
+    hysteresis = system.config.model.paper.hysteresis
+    stability[hysteresis] = tau_statistics(*end_to_end(decisions["tau"]))
+    stability_flops[hysteresis] = flops.total
     shares = {name: float(np.concatenate(rows).mean()) for name, rows in decisions.items()}
     # Gated layers may end early even where every token is run; a blend never does.
     everything = _changed(system, execution="sparse", combine="residual", budget=1.0, keep=1.0)
@@ -294,6 +298,7 @@ def _overhead(system: System, sample: Sample, repeats: int) -> Overhead:
 def _one_layer(system: System, batch: Tensor) -> tuple[TransformerLayer, Callable[[], Tensor]]:
     """A layer of the network's width, and a pass of it over as many random tokens as (B, T, F) has positions."""
     options = system.config.model
+    assert isinstance(options, ZoomSection)
     layer = TransformerLayer(options.width, options.heads, options.window).eval()
     tokens = torch.randn(*batch.shape[:2], options.width)
     layout = TokenLayout.build(torch.ones(batch.shape[:2], dtype=torch.bool), options.window)

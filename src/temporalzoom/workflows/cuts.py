@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from rich.console import Console
-from rich.progress import track
 
 from temporalzoom.datasets.zoombench_scenes import EVENTS, FADE_SECONDS, Clip, VideoBench, draw_clip
 from temporalzoom.datasets.zoombench_video import clip_name, write_zoombench_video
 from temporalzoom.errors import InputError
 from temporalzoom.signals.extraction import find_videos
+from temporalzoom.signals.extraction_processes import VideoProgress
 from temporalzoom.signals.shot_cuts import THRESHOLD, check_threshold, shot_cuts, transnet
 
 Seconds = NDArray[np.float64]
@@ -111,9 +111,11 @@ def cuts_of_videos(
     videos, console = find_videos(paths), console or Console(stderr=True)
     transnet()  # where it is missing, it is for all
     found, failed = dict[str, Seconds](), dict[str, str]()
-    for video in track(videos, "looking for cuts", console=console, transient=True, disable=not console.is_terminal):
-        try:
-            found[str(video)] = shot_cuts(video, threshold)
-        except InputError as error:
-            failed[str(video)] = str(error)
+    with VideoProgress(videos, None, console, "looking for cuts") as shown:
+        for video in videos:
+            try:
+                found[str(video)] = shot_cuts(video, threshold, shown.frames)
+            except InputError as error:
+                failed[str(video)] = str(error)
+            shown.finished(video, failed.get(str(video)))
     return found, failed

@@ -1,17 +1,13 @@
-"""The demo: train on the embedded benchmark without BDR, with BDR and with adaptive depth, and show what came of it."""
+"""The demo: train on the embedded benchmark without BDR, with BDR and with adaptive depth, measure, write a report."""
 
 from __future__ import annotations
 
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -22,142 +18,148 @@ from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.formats import write_segments
 from temporalzoom.inference.localizer import Localizer
-from temporalzoom.metrics.cost import count_parameters, count_run
-from temporalzoom.metrics.latency import latency_ratio, measure_latency, threads
-from temporalzoom.models.runtime import keep_freed_memory
-from temporalzoom.training import train
+from temporalzoom.metrics import precision_recall
+from temporalzoom.training import TrainingInterrupted, train
 from temporalzoom.training.metrics_log import read_metrics
-from temporalzoom.workflows import recipes
-from temporalzoom.workflows.evaluation import Evaluation, evaluate_split
-
-THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-AVERAGED = THRESHOLDS[:5]
-SHOWN = (0.3, 0.5, 0.7, 0.9)
-COSTED = 16  # test sequences
+from temporalzoom.viewer.demo_report import SHOWN, Curves, write_demo_report
+from temporalzoom.workflows.demo_measures import (
+    THRESHOLDS,
+    System,
+    budget_curve,
+    depth_by_place,
+    measure_costs,
+    refinement_gain,
+    sequence_view,
+    sharpness_errors,
+)
+from temporalzoom.workflows.demo_video import VIDEO_MISSING, run_video_act, videos_can_be_read
+from temporalzoom.workflows.evaluate import evaluate_split
 
 BASELINE, REFINED, ADAPTIVE = "uniform-6", "uniform-6+bdr", "tzn"
-# The files configs/zoombench*.yaml hold the same for `tzoom train`, with all of the benchmark's steps: 600. These are
-# enough to see everything, in minutes.
+# The recipe `zoombench` has 600 steps; these are enough to see everything, in minutes.
 STEPS = "training.steps=400"
-RECIPE = (*recipes.ZOOMBENCH, STEPS)
-SYSTEMS = {name: recipes.SYSTEMS[name] for name in (BASELINE, REFINED, ADAPTIVE)}
-
-
-@dataclass
-class System:
-    """One trained system of the demo."""
-
-    localizer: Localizer
-    evaluation: Evaluation
-    run: Path
-    training_seconds: float
-    cost: dict[str, Any] = field(default_factory=dict)
-
-    def summary(self) -> dict[str, Any]:
-        scores = self.evaluation.summary()
-        shown = [scores["mAP"][f"{t:g}"] for t in AVERAGED]
-        rest = {key: value for key, value in scores.items() if key not in ("mAP", "average")}
-        return {
-            "mAP": scores["mAP"],
-            "average_mAP": float(np.mean(shown)),
-            **rest,
-            "training_seconds": self.training_seconds,
-            **self.cost,
-        }
+SYSTEMS = {
+    BASELINE: ("model.name=uniform-6", "bdr.enabled=false"),
+    REFINED: ("model.name=uniform-6",),
+    ADAPTIVE: ("model.name=tzn",),
+}
+FILES = ("results.json", "predictions.json", "report.html")
 
 
 def demo_config(system: str, seed: int = 0) -> Config:
-    return load_config(None, (*RECIPE, *SYSTEMS[system], f"seed={seed}"))
+    return load_config("zoombench", (STEPS, *SYSTEMS[system], f"seed={seed}"))
 
 
 def run_demo(out: Path, seed: int = 0, console: Console | None = None) -> dict[str, Any]:
-    """Train, evaluate, localize, report; then the same from video files. Returns what `results.json` holds."""
-    from temporalzoom.workflows.demo_report import budget_curve, write_report
-    from temporalzoom.workflows.demo_video import run_video_act
+    """Train, measure, report; then the same from video files, if they can be read. Returns what `results.json` holds.
 
+    Ctrl-C is a KeyboardInterrupt wherever it comes, and leaves no report.
+    """
     console = console or Console(stderr=True)
+    with_video = videos_can_be_read()
+    acts = Acts(len(SYSTEMS) + 4 + with_video, console)
+    if not with_video:
+        acts.note(VIDEO_MISSING)
+    for name in FILES:  # of an earlier run: they would stand beside other models
+        (out / name).unlink(missing_ok=True)
+    try:
+        return _run(out, seed, acts, with_video)
+    except TrainingInterrupted as stop:
+        raise KeyboardInterrupt(str(stop)) from None
+
+
+def _run(out: Path, seed: int, acts: Acts, with_video: bool) -> dict[str, Any]:
+    console = acts.console
     data = load_data(demo_config(BASELINE, seed).data, seed)
-    train_split, test = data.train, data.test
-    assert train_split is not None and test is not None
-    counts = f"{len(train_split.samples)} training and {len(test.samples)} test sequences"
-    console.print(f"ZoomBench: {counts}", highlight=False)
-    systems = {name: _train_and_score(name, seed, train_split, test, out, console) for name in SYSTEMS}
-    measure_costs(systems, test)
-    refinement = _refinement_gain(systems[REFINED].localizer, test, console)
-    curve = budget_curve(systems[ADAPTIVE], systems[BASELINE], test, console)
-    video = run_video_act(out / "video", seed, console)
+    assert data.train is not None and data.test is not None
+    test = data.test
+    acts.note(f"ZoomBench: {len(data.train.samples)} training and {len(test.samples)} test sequences")
+
+    systems: dict[str, System] = {}
+    for name in SYSTEMS:
+        acts.begin(f"training {name}")
+        run, seconds = _train(name, seed, data.train, out, console)
+        acts.note(f"scoring {name} on the test sequences")
+        localizer = Localizer.load(run, device="cpu")  # where its time is measured
+        systems[name] = System(localizer, evaluate_split(localizer, test, THRESHOLDS, console), run, seconds)
+    acts.begin("measuring cost: operations and time of one forward pass")
+    measured = measure_costs(systems, BASELINE, test, console)
+    acts.begin(f"comparing the refinement modes of {REFINED}")
+    refinement = refinement_gain(systems[REFINED].localizer, test, console)
+    acts.begin(f"trying {ADAPTIVE} with other budgets of depth")
+    budgets = budget_curve(systems[ADAPTIVE], systems[BASELINE], test, console)
+    acts.begin(f"looking where {ADAPTIVE} spends depth")
+    mean_tau, tau = depth_by_place(systems[ADAPTIVE], test, console)
+    video = None
+    if with_video:
+        acts.begin("from video files to segments: render, extract, train, localize")
+        video = run_video_act(out / "video", seed, console)
+
+    acts.note("writing the report")
     results = {
+        "baseline": BASELINE,
+        "refined": REFINED,
+        "adaptive": ADAPTIVE,
         "systems": {name: system.summary() for name, system in systems.items()},
+        "cost_measured_on": measured,
         "refinement": refinement,
-        "budget_curve": curve,
-        "video": video.summary(),
+        "boundary_error_by_sharpness": {name: sharpness_errors(system, test) for name, system in systems.items()},
+        "mean_tau": mean_tau,
+        "budget_curve": budgets,
+        "video": None if video is None else video.summary(out),
     }
+    longest = max(test.samples, key=lambda sample: len(sample.segments))
+    curves = Curves(
+        precision_recall={
+            name: {t: precision_recall(test.truth(), system.evaluation.predictions, t)[:2] for t in (0.5, 0.7, 0.9)}
+            for name, system in systems.items()
+        },
+        losses={name: system.losses() for name, system in systems.items()},
+        tau=tau,
+    )
+    write_segments(out / "predictions.json", systems[ADAPTIVE].evaluation.predictions)
+    write_demo_report(out / "report.html", results, sequence_view(systems, ADAPTIVE, longest), curves)
     with replacing(out / "results.json") as file:
         json.dump(results, file, indent=1)
-    write_segments(out / "predictions.json", systems[ADAPTIVE].evaluation.predictions)
-    write_report(out / "report.html", systems, refinement, curve, test, video)
     return results
 
 
-def _train_and_score(name: str, seed: int, train_split: Split, test: Split, out: Path, console: Console) -> System:
+class Acts:
+    """Says what begins, one line each: `2/8 training uniform-6+bdr`."""
+
+    def __init__(self, count: int, console: Console) -> None:
+        self.count, self.begun, self.console = count, 0, console
+
+    def begin(self, what: str) -> None:
+        self.begun += 1
+        self.note(f"{self.begun}/{self.count} {what}")
+
+    def note(self, what: str) -> None:
+        self.console.print(what, markup=False, highlight=False, soft_wrap=True)
+
+
+def _train(name: str, seed: int, split: Split, out: Path, console: Console) -> tuple[Path, float]:
+    """The folder of the run and the seconds that training took."""
     run = out / name
     shutil.rmtree(run, ignore_errors=True)
-    train(demo_config(name, seed), train_split, run, console=console)
-    localizer = Localizer.load(run)
-    seconds = read_metrics(run / "metrics.jsonl")[-1]["seconds"]
-    return System(localizer, evaluate_split(localizer, test, THRESHOLDS, console), run, seconds)
-
-
-@torch.inference_mode()
-def measure_costs(systems: Mapping[str, System], test: Split, rounds: int = 15) -> None:
-    """Executed FLOPs, latency and parameters of the networks, on the same real inputs, in turn in this process.
-
-    The first `COSTED` test sequences go in at once, on one thread.
-    """
-    keep_freed_memory()  # as inference does
-    features = torch.from_numpy(np.stack([sample.features for sample in test.samples[:COSTED]]))
-    mask = torch.ones(features.shape[:2], dtype=torch.bool)
-
-    runs = {name: partial(system.localizer.model, features, mask) for name, system in systems.items()}
-    with threads(1):
-        times = measure_latency(runs, rounds)
-    for name, system in systems.items():
-        flops = count_run(system.localizer.model, runs[name])
-        ratio = latency_ratio(times[name], times[BASELINE])
-        system.cost = {
-            "flops": flops.total,
-            "flops_by_part": flops.parts,
-            "latency_ms": 1000 * times[name].median,
-            "latency_ratio": [ratio.median, ratio.low, ratio.high],
-            "parameters": count_parameters(system.localizer.model),
-        }
-
-
-def _refinement_gain(localizer: Localizer, test: Split, console: Console) -> dict[str, dict[str, float]]:
-    """mAP of the same trained model under each refinement mode: what the zero crossings themselves bring."""
-    gains = {}
-    chosen = localizer.options
-    for mode in ("none", "snap", "newton", "fuse"):
-        localizer.options = chosen.model_copy(update={"refine": mode})
-        gains[mode] = evaluate_split(localizer, test, THRESHOLDS, console).summary()["mAP"]
-    localizer.options = chosen
-    return gains
+    train(demo_config(name, seed), split, run, console=console)
+    return run, read_metrics(run / "metrics.jsonl")[-1]["seconds"]
 
 
 def results_table(results: Mapping[str, Any]) -> Table:
     """The table that the demo prints."""
     table = Table(
-        title="ZoomBench, test sequences: mAP (%) by tIoU and averaged over .3:.7, mean\n"
-        "boundary error in frames, FLOPs and latency of localization (of uniform-6)",
+        title="ZoomBench, test sequences: mAP (%) by tIoU and averaged over .3:.7, mean boundary\n"
+        f"error in frames; FLOPs and time of localization relative to {results['baseline']}",
         title_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         collapse_padding=True,
     )
     table.add_column("system", no_wrap=True)
-    for column in (*(f"@{t:g}" for t in SHOWN), "avg", "error", "FLOPs", "latency", "training"):
+    for column in (*(f"@{t:g}" for t in SHOWN), "avg", "error", "FLOPs", "time", "training"):
         table.add_column(column, justify="right", no_wrap=True)
-    baseline = results["systems"][BASELINE]
+    baseline = results["systems"][results["baseline"]]
     for name, scores in results["systems"].items():
         table.add_row(
             name,

@@ -14,17 +14,19 @@ from temporalzoom.datasets.sources import load_data
 from temporalzoom.datasets.zoombench_scenes import VideoBench
 from temporalzoom.datasets.zoombench_video import STRIDE, WINDOW, features_folder, write_zoombench_video
 from temporalzoom.errors import InputError
+from temporalzoom.formats import write_segments
 from temporalzoom.segments import Segments
-from temporalzoom.signals.extraction import extract_features
+from temporalzoom.signals.decoding import pyav
+from temporalzoom.signals.extraction_processes import extract_features
 from temporalzoom.training import train
-from temporalzoom.viewer.report import Report
-from temporalzoom.workflows.evaluation import evaluate_run
+from temporalzoom.workflows.evaluate import evaluate_run
 from temporalzoom.workflows.localize import localize_files
 
 CLIPS, SECONDS, SIZE = 48, 20.0, 96
-WORKERS = 2
+WORKERS = 1  # processes would take as long to start as they save here
 SHOWN = (0.3, 0.5, 0.7)
 FORMATS = ("json", "csv", "vtt")
+VIDEO_MISSING = 'the video act is left out: it needs PyAV (pip install "temporalzoom[video]")'
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,26 @@ class VideoAct:
     mAP: dict[str, float]
     clips: int
 
-    def summary(self) -> dict[str, Any]:
-        return {"mAP": self.mAP, "clips": self.clips, "clip": self.clip.name, "segments": len(self.found)}
+    def summary(self, folder: Path) -> dict[str, Any]:
+        """folder: where the report stands; paths of files are relative to it."""
+        *files, preview = (file.relative_to(folder).as_posix() for file in self.files)
+        return {
+            "mAP": self.mAP,
+            "clips": self.clips,
+            "clip": self.clip.name,
+            "segments": len(self.found),
+            "files": files,
+            "preview": preview,
+        }
+
+
+def videos_can_be_read() -> bool:
+    """Whether PyAV is installed: an extra, so a plain installation has none."""
+    try:
+        pyav(Path())
+    except InputError:
+        return False
+    return True
 
 
 def run_video_act(out: Path, seed: int, console: Console, clips: int = CLIPS, steps: int | None = None) -> VideoAct:
@@ -47,9 +67,14 @@ def run_video_act(out: Path, seed: int, console: Console, clips: int = CLIPS, st
 
     clips, steps: fewer of them for a quick look.
     """
-    console.print(f"ZoomBench-video: {clips} clips of {SECONDS:g} s, features by `motion`", highlight=False)
+
+    def note(what: str) -> None:
+        console.print(what, markup=False, highlight=False, soft_wrap=True)
+
+    note(f"ZoomBench-video: {clips} clips of {SECONDS:g} s, features by `motion`")
     videos = out / "clips"
     config_file = write_zoombench_video(videos, VideoBench(clips=clips, seconds=SECONDS, size=SIZE, seed=seed), console)
+    note("extracting features")
     done = extract_features([videos], features_folder(videos), "motion", STRIDE, WINDOW, None, WORKERS, console)
     if done.failed:
         raise InputError(next(iter(done.failed.values())))
@@ -59,30 +84,18 @@ def run_video_act(out: Path, seed: int, console: Console, clips: int = CLIPS, st
     run = out / "model"
     shutil.rmtree(run, ignore_errors=True)
     train(config, data.train, run, console=console)
+    note("scoring it on unseen clips")
     scores = evaluate_run(run, data.test, SHOWN, console).detection.mAP
 
     unseen = max(data.test.samples, key=lambda sample: len(sample.segments))
     clip = videos / f"{unseen.name}.mp4"
     targets = [out / f"{unseen.name}.{suffix}" for suffix in FORMATS]
     preview = out / f"{unseen.name}-preview.mp4"
-    for target in targets[1:]:
-        localize_files([clip], run, out=target, console=console)
+    note(f"localizing {clip.name}, writing a preview")
     found = localize_files([clip], run, out=targets[0], preview=preview, console=console)
     if found.failed:
         raise InputError(next(iter(found.failed.values())))
+    for target in targets[1:]:
+        write_segments(target, found.segments, media=found.videos)
     by_threshold = {f"{t:g}": value for t, value in scores.items()}
     return VideoAct(clip, unseen.segments, found.segments[unseen.name], (*targets, preview), by_threshold, clips)
-
-
-def show_video_act(report: Report, act: VideoAct, folder: Path) -> None:
-    """The section of the report. folder: where the report stands; links are relative to it."""
-    report.heading("From a video file to segments")
-    report.text(
-        f"{act.clips} clips were rendered, turned into features (`motion`, no weights) and trained on for about a "
-        f"minute; a quarter of them was kept aside. This is `{act.clip.name}`, one of those, as `tzoom localize` sees "
-        "it: decoded, localized, and written with a strip of what was found."
-    )
-    *files, preview = (file.relative_to(folder).as_posix() for file in act.files)
-    report.video(preview, "What was found, burned in: a row per class, the line is now.")
-    report.table(["", *(f"mAP@{t:g}" for t in SHOWN)], [["unseen clips", *(100 * act.mAP[f"{t:g}"] for t in SHOWN)]])
-    report.links([(name, name) for name in (*files, preview)])

@@ -1,21 +1,26 @@
-"""`tzoom eval`: a model on its test subset, or a prediction file against an annotation file."""
+"""`tzoom eval`: how good a trained model is on its test subset, or the prediction file of any detector."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
 from temporalzoom.config import change_inference
+from temporalzoom.datasets.samples import Sample, Split
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
-from temporalzoom.formats import write_segments
-from temporalzoom.formats.annotations import read_annotations, read_predictions
+from temporalzoom.formats import read_annotations, read_predictions, write_segments
 from temporalzoom.inference.localizer import Localizer
+from temporalzoom.inference.windows import run_network
 from temporalzoom.metrics import (
     BoundaryErrors,
     DetectionResult,
@@ -25,47 +30,63 @@ from temporalzoom.metrics import (
     per_class_table,
     per_length_table,
 )
+from temporalzoom.models import Outputs
 from temporalzoom.runs.checkpoint import find_checkpoint, read_info
-from temporalzoom.segments import Segments
-from temporalzoom.workflows.evaluation import detection_summary, frames_per_second, localize_split, truth_to_score
+from temporalzoom.segments import AGNOSTIC, Segments
+from temporalzoom.signals.extraction import video_features
+from temporalzoom.training.batches import near_boundaries
 
+DEFAULT_THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)
 PROPOSALS = (1, 5, 10, 50, 100)  # per recording
+ORACLE = "oracle: pruning was protected by the true boundaries of the test set; an ablation, not a result"
 
 
 @dataclass(frozen=True)
-class Score:
-    """What `tzoom eval` found out."""
+class Evaluation:
+    """Predictions, and how good they are.
+
+    boundaries: None where frames per second are not known; protocol: anet or th14; ambiguous: spans that the protocol
+    th14 passes over; skipped: recordings left out because nothing was there to localize in; seconds: of localization,
+    None where predictions came from a file; oracle: the truth helped to make the predictions (see `ORACLE`).
+    """
 
     truth: dict[str, Segments]
     predictions: dict[str, Segments]
-    protocol: str
     detection: DetectionResult
-    boundaries: BoundaryErrors | None  # None where frames per second are not known
-    ambiguous: dict[str, Segments] | None = None  # spans that the protocol th14 passes over
+    boundaries: BoundaryErrors | None
+    protocol: str = "anet"
+    ambiguous: dict[str, Segments] | None = None
     skipped: tuple[str, ...] = ()
+    seconds: float | None = None
+    oracle: bool = False
 
     def summary(self, proposals: bool = False) -> dict[str, Any]:
-        """proposals: also how much is found, whatever its label."""
-        summary = {**detection_summary(self.detection), "protocol": self.protocol}
+        """The numbers, ready for JSON. proposals: also how much is found, whatever its label."""
+        summary: dict[str, Any] = {
+            "mAP": {f"{t:g}": value for t, value in self.detection.mAP.items()},
+            "average": self.detection.average,
+            "protocol": self.protocol,
+        }
         if self.boundaries is not None:
             summary["boundary_error_frames"] = self.boundaries.mean
+            summary["median_boundary_error_frames"] = self.boundaries.median
+        if self.seconds is not None:
+            summary["localization_seconds"] = self.seconds
+        if self.oracle:
+            summary["oracle"] = True
         return summary | ({"proposals": self.recall()} if proposals else {})
 
     def recall(self) -> dict[str, float]:
-        """Average recall at so many proposals per recording, labels unused, and the area below its curve."""
+        """Average recall at each number of proposals per recording, labels unused, and the area below its curve."""
         numbers, recall, area = average_recall(self.truth, self.predictions)
         return {f"AR@{n}": float(recall[list(numbers).index(n)]) for n in PROPOSALS} | {"AUC": area}
 
     def tables(self, proposals: bool = False) -> list[Table]:
+        thresholds = self.detection.thresholds
+        more: dict[str, Any] = {"protocol": self.protocol, "ambiguous": self.ambiguous}
         tables = [
             per_class_table(self.detection),
-            per_length_table(
-                self.truth,
-                self.predictions,
-                self.detection.thresholds,
-                protocol=self.protocol,
-                ambiguous=self.ambiguous,
-            ),
+            per_length_table(self.truth, self.predictions, thresholds, **more),
         ]
         if self.boundaries is not None:
             errors = self.boundaries
@@ -85,10 +106,61 @@ class Score:
         return tables
 
 
-def score_file(
-    predictions: Path, truth: Path, thresholds: Sequence[float], protocol: str, subset: str | None = None
-) -> Score:
-    """Any detector's prediction file against an annotation file."""
+def evaluate(
+    run: str | Path,
+    thresholds: Sequence[float] | None = None,
+    protocol: str = "anet",
+    *,
+    overrides: Sequence[str] = (),
+    budget: float | None = None,
+    device: str = "auto",
+    allow_missing: bool = False,
+    out: Path | None = None,
+    console: Console | None = None,
+) -> Evaluation:
+    """A trained model on the test subset of its configuration.
+
+    Args:
+        run: a run or checkpoint folder.
+        thresholds: of tIoU; None: those of the configuration.
+        protocol: anet (ActivityNet toolkit) or th14 (THUMOS14 toolkit).
+        overrides: other settings of inference, `inference.key=value`.
+        budget: see `Localizer.load`.
+        device: see `Localizer.load`.
+        allow_missing: leave out recordings without features.
+        out: a file for the predictions too.
+        console: for notes and progress.
+    """
+    _check_protocol(protocol)
+    description = read_info(find_checkpoint(Path(run)))
+    config = description.config
+    options = change_inference(config.inference, overrides, config)
+    data = load_data(config.data, config.seed, train=False, allow_missing=allow_missing, console=console)
+    if data.test is None:
+        raise InputError(f"data.test_subset: no recording of {config.data.test_subset!r} is left to score")
+    if data.test.origin is not None:
+        data.test.origin.check_against(description.origin, config.data.features)
+    localizer = Localizer.load(run, budget, device)
+    localizer.options = options
+    if localizer.classes == (AGNOSTIC,) and options.video_scores is None and console is not None:
+        note = "class-agnostic: scored without labels; inference.video_scores gives them"
+        console.print(note, highlight=False, soft_wrap=True)
+    tious = config.evaluation.thresholds if thresholds is None else thresholds
+    evaluation = evaluate_split(localizer, data.test, tious, console, protocol=protocol, skipped=data.skipped)
+    if out is not None:
+        write_segments(out, evaluation.predictions)
+    return evaluation
+
+
+def evaluate_file(
+    predictions: Path,
+    truth: Path,
+    thresholds: Sequence[float] = DEFAULT_THRESHOLDS,
+    protocol: str = "anet",
+    subset: str | None = None,
+) -> Evaluation:
+    """Any detector's prediction file against an annotation file. subset: only this one of the annotations."""
+    _check_protocol(protocol)
     annotations = read_annotations(truth)
     if subset is not None:
         annotations = annotations.subset(subset)
@@ -96,56 +168,86 @@ def score_file(
     rates = {name: recording.fps for name, recording in annotations.recordings.items()}
     known = {name: fps for name, fps in rates.items() if fps}
     ambiguous = annotations.ambiguous()
-    result = _detect(annotations.truth(), found, thresholds, protocol, ambiguous)
+    detection = evaluate_detections(annotations.truth(), found, thresholds, protocol, ambiguous)
     boundaries = boundary_errors(annotations.truth(), found, known) if len(known) == len(rates) else None
-    return Score(annotations.truth(), found, protocol, result, boundaries, ambiguous)
+    return Evaluation(annotations.truth(), found, detection, boundaries, protocol, ambiguous)
 
 
-def score_model(
-    model: Path,
-    thresholds: Sequence[float] | None,
-    protocol: str,
-    *,
-    overrides: Sequence[str] = (),
-    budget: float | None = None,
-    allow_missing: bool = False,
-    out: Path | None = None,
+def evaluate_run(
+    run: str | Path,
+    split: Split,
+    thresholds: Sequence[float] = DEFAULT_THRESHOLDS,
     console: Console | None = None,
-) -> Score:
-    """A trained model on the test subset of its configuration; thresholds None: those of the configuration.
-
-    overrides: of settings of inference, `inference.key=value`.
-    """
-    info = read_info(find_checkpoint(model))
-    config = info.config
-    options = change_inference(config.inference, overrides)
-    data = load_data(config.data, config.seed, train=False, allow_missing=allow_missing, console=console)
-    if data.test is None:
-        raise InputError(f"data.test_subset: no recording of {config.data.test_subset!r} is left to score")
-    if data.test.origin is not None:
-        data.test.origin.check_against(info.origin, config.data.features)
-    localizer = Localizer.load(model, budget)
-    localizer.options = options
-    predictions = localize_split(localizer, data.test, console)
-    if out is not None:
-        write_segments(out, predictions)
-    truth = truth_to_score(localizer, data.test)
-    if config.data.class_agnostic and localizer.options.video_scores is None and console is not None:
-        note = "class-agnostic: scored without labels; inference.video_scores gives them"
-        console.print(note, highlight=False, soft_wrap=True)
-    ambiguous = data.test.ambiguous()
-    result = _detect(truth, predictions, thresholds or config.evaluation.thresholds, protocol, ambiguous)
-    boundaries = boundary_errors(truth, predictions, frames_per_second(data.test))
-    return Score(truth, predictions, protocol, result, boundaries, ambiguous, data.skipped)
+    device: str = "auto",
+) -> Evaluation:
+    """A trained model on samples that are loaded already."""
+    return evaluate_split(Localizer.load(run, device=device), split, thresholds, console)
 
 
-def _detect(
-    truth: dict[str, Segments],
-    predictions: dict[str, Segments],
-    thresholds: Sequence[float],
-    protocol: str,
-    ambiguous: dict[str, Segments] | None,
-) -> DetectionResult:
+def evaluate_split(
+    localizer: Localizer,
+    split: Split,
+    thresholds: Sequence[float] = DEFAULT_THRESHOLDS,
+    console: Console | None = None,
+    *,
+    protocol: str = "anet",
+    skipped: tuple[str, ...] = (),
+) -> Evaluation:
+    """A model on the samples of a split. skipped: recordings that are not among them, for the record."""
+    began = time.perf_counter()
+    predictions = localize_split(localizer, split, console)
+    seconds = time.perf_counter() - began
+    # True labels where the model gives any, else segments of one class.
+    truth = split.truth() if localizer.options.video_scores is None else split.labelled_truth()
+    ambiguous = split.ambiguous()
+    return Evaluation(
+        truth,
+        predictions,
+        evaluate_detections(truth, predictions, thresholds, protocol, ambiguous),
+        boundary_errors(truth, predictions, frames_per_second(split)),
+        protocol,
+        ambiguous,
+        skipped,
+        seconds,
+        localizer.description.oracle_reach is not None,
+    )
+
+
+def localize_split(localizer: Localizer, split: Split, console: Console | None = None) -> dict[str, Segments]:
+    """Everything found in each sample, down to the lowest score, by name; with a progress bar."""
+    console = console or Console(stderr=True)
+    localizer.check_scores([sample.name for sample in split.samples])
+    samples = track(split.samples, "localizing", console=console, transient=True, disable=not console.is_terminal)
+    return {
+        sample.name: localizer.segments(sample_outputs(localizer, sample), sample.grid, sample.duration, sample.name)
+        for sample in samples
+    }
+
+
+def sample_outputs(localizer: Localizer, sample: Sample) -> Outputs:
+    """Raw outputs of a sample, (T, ...). Of an oracle ablation: with its true boundaries protected from pruning."""
+    features, reach = _features(localizer, sample), localizer.description.oracle_reach
+    if reach is None:
+        return localizer.outputs(features)
+    starts, ends = sample.grid.to_grid(sample.segments.starts), sample.grid.to_grid(sample.segments.ends)
+    protected = near_boundaries(starts, ends, len(features), reach)
+    options = localizer.options
+    features = localizer.checked(features)
+    return run_network(localizer.model, features, options.max_length, protected, options.precision)
+
+
+def _features(localizer: Localizer, sample: Sample) -> NDArray[np.float32]:
+    """(T, F); of a video by the backbone that was trained with the model."""
+    if sample.video is None or localizer.backbone is None:
+        return sample.features
+    stride, window = int(sample.grid.stride), int(sample.grid.window)
+    return video_features(sample.video.path, localizer.backbone, stride, window, sample.grid.fps)[0]
+
+
+def frames_per_second(split: Split) -> Mapping[str, float]:
+    return {sample.name: sample.grid.fps for sample in split.samples}
+
+
+def _check_protocol(protocol: str) -> None:
     if protocol not in ("anet", "th14"):
         raise InputError(f"--protocol {protocol!r}: expected anet or th14")
-    return evaluate_detections(truth, predictions, thresholds, protocol, ambiguous)

@@ -14,11 +14,9 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -28,6 +26,7 @@ from rich.console import Console
 from temporalzoom.atomic import replacing
 from temporalzoom.config import Config, dump_config, first_difference, load_config
 from temporalzoom.errors import InputError
+from temporalzoom.interrupts import interruptible
 from temporalzoom.workflows.sweep_display import SweepDisplay
 
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)  # as in `evaluation`, which would load torch here
@@ -86,10 +85,10 @@ def run_sweep(
     running: list[_Run] = []
     told = False
     shown_at = 0.0
-    with _stop_on_signal() as stop, SweepDisplay(len(runs), len(done), console) as display:
+    with interruptible() as stop, SweepDisplay(len(runs), len(done), console) as display:
         try:
-            while running or (waiting and not stop.asked):
-                while waiting and len(running) < workers and not stop.asked:
+            while running or (waiting and not stop.is_set()):
+                while waiting and len(running) < workers and not stop.is_set():
                     run = waiting.popleft()
                     name = run.member.name
                     display.started(name, run.member.config.training.steps)
@@ -100,7 +99,7 @@ def run_sweep(
                         failed[name] = str(error)
                         display.failed(name, failed[name])
                 time.sleep(POLL_SECONDS)
-                if stop.asked and not told:
+                if stop.is_set() and not told:
                     display.stopping(len(running))
                     for run in running:
                         run.process.send_signal(signal.SIGINT)
@@ -144,7 +143,8 @@ class _Run:
         if result is None and not any((self.folder / "checkpoints").glob("step-*")):
             return None  # nothing is lost by starting over
         before = _read_json(self.folder / SETTINGS)
-        difference = first_difference(load_config(self.folder / CONFIG), self.member.config)
+        made = load_config(self.folder / CONFIG).model_copy(update={"device": self.member.config.device})
+        difference = first_difference(made, self.member.config)
         if difference is None and before is not None and before.get("threads") != self.threads:
             difference = "threads", before.get("threads"), self.threads
         if difference is not None:
@@ -224,28 +224,3 @@ def _read_json(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return tree if isinstance(tree, dict) else None
-
-
-class _Stop:
-    """Ctrl-C asks to stop, a second one stops at once."""
-
-    asked = False
-
-    def __call__(self, number: int, frame: object) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
-
-
-@contextmanager
-def _stop_on_signal() -> Iterator[_Stop]:
-    stop = _Stop()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop  # only the main thread may handle signals
-        return
-    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from temporalzoom.config import load_config
+from temporalzoom.config import load_config, recipe_names
 from temporalzoom.errors import InputError
 from temporalzoom.workflows.sweep import THRESHOLDS, Member
 
@@ -47,7 +47,8 @@ def read_sweep(path: str | Path) -> SweepDefinition:
         for system, overrides in systems.items():
             for seed in seeds:
                 try:
-                    config = load_config(path.parent / file, [*overrides, f"seed={seed}"])
+                    source = file if file in recipe_names() else path.parent / file
+                    config = load_config(source, [*overrides, f"seed={seed}"])
                 except InputError as error:
                     raise InputError(f"{path}: base.{data} with systems.{system}: {error}") from None
                 members.append(Member(f"{data}/{system}/seed-{seed}", config))

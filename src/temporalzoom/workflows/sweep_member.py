@@ -31,11 +31,12 @@ from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
 from temporalzoom.formats import write_segments
 from temporalzoom.inference.localizer import Localizer
+from temporalzoom.interrupts import interruptible
 from temporalzoom.metrics.cost import FlopCount, count_parameters, count_run
 from temporalzoom.runs.checkpoint import list_checkpoints
 from temporalzoom.training import TrainingInterrupted, train
 from temporalzoom.training.metrics_log import read_metrics
-from temporalzoom.workflows.evaluation import evaluate_split
+from temporalzoom.workflows.evaluate import evaluate_split, sample_outputs
 from temporalzoom.workflows.sweep import CONFIG, PREDICTIONS, RESULT, SETTINGS
 
 
@@ -73,7 +74,7 @@ def localization_flops(localizer: Localizer, split: Split) -> FlopCount:
 
     def run() -> None:
         for sample in split.samples:
-            localizer.outputs(sample.features, grid=sample.grid, truth=sample.segments)
+            sample_outputs(localizer, sample)
 
     return count_run(localizer.model, run)
 
@@ -117,7 +118,8 @@ def main() -> int:
     folder = Path(sys.argv[1])
     threading.Thread(target=_stop_with, args=(os.getppid(),), daemon=True).start()
     try:
-        with _alone_in(folder):
+        # At once: only training has something to save, and waits for the end of its step itself.
+        with interruptible(at_once=True), _alone_in(folder):
             run_member(folder, Console(stderr=True, soft_wrap=True))  # the runner quotes whole lines of the log
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from temporalzoom.device import device_of
 from temporalzoom.errors import InputError
-from temporalzoom.signals.backbones.images import normalized
 from temporalzoom.signals.backbones.interface import Floats, FrameBackbone
 from temporalzoom.signals.backbones.registry import register
-from temporalzoom.signals.backbones.trunk import FrameTrunk
+from temporalzoom.signals.backbones.trunk import FrameTrunk, normalized
 from temporalzoom.signals.decoding import Frames
 
 # The Lite models were trained on (pixel - 127) / 128.
@@ -31,8 +31,8 @@ class LiteTrunk(FrameTrunk):
         network._fc = nn.Identity()  # the classifier of ImageNet: nobody asks it, so nobody stores it
         self.network, self.size, self.name = network, size, name
 
-    def prepared(self, pictures: Frames) -> Tensor:
-        return normalized(pictures, self.size, MEAN, DEVIATION, self.name)
+    def prepared(self, pictures: Frames | Tensor) -> Tensor:
+        return normalized(pictures, self.size, MEAN, DEVIATION, self.name, device_of(self))
 
     def encode(self, images: Tensor) -> Tensor:
         """(n, 3, size, size) -> (n, d)."""
@@ -68,7 +68,7 @@ class EfficientNetLite(FrameBackbone):
         pooled = []
         for first in range(0, len(frames), FRAMES_AT_ONCE):
             images = self.module.prepared(frames[first : first + FRAMES_AT_ONCE])
-            pooled.append(self.module.encode(images).numpy())
+            pooled.append(self.module.encode(images).cpu().numpy())
         return np.concatenate(pooled)
 
     def pool(self, windows: Floats) -> Floats:

@@ -6,10 +6,11 @@ from typing import Any
 
 import torch
 
+from temporalzoom.device import choose_device, device_of
 from temporalzoom.errors import InputError
-from temporalzoom.signals.backbones.images import IMAGENET_DEVIATION, IMAGENET_MEAN, normalized
 from temporalzoom.signals.backbones.interface import ClipBackbone, Floats
 from temporalzoom.signals.backbones.registry import register
+from temporalzoom.signals.backbones.trunk import IMAGENET_DEVIATION, IMAGENET_MEAN, normalized
 from temporalzoom.signals.decoding import Frames
 
 
@@ -27,12 +28,16 @@ class HuggingFace(ClipBackbone):
         self.frame_size = self.size = int(config.image_size)
         self.mean, self.deviation = mean, deviation
 
+    def to(self, device: str) -> HuggingFace:
+        self.network.to(choose_device(device))
+        return self
+
     @torch.inference_mode()
     def __call__(self, clips: Frames) -> Floats:
         if clips.shape[1] != self.window:
             raise InputError(f"backbone {self.name}: window must be {self.window}, got {clips.shape[1]}")
-        images = normalized(clips, self.size, self.mean, self.deviation, self.name)
-        return self.network(pixel_values=images).last_hidden_state.mean(1).float().numpy()
+        images = normalized(clips, self.size, self.mean, self.deviation, self.name, device_of(self.network))
+        return self.network(pixel_values=images).last_hidden_state.mean(1).float().cpu().numpy()
 
 
 @register("huggingface")

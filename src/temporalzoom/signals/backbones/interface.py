@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from temporalzoom.device import choose_device
 from temporalzoom.signals.decoding import Frames, FrameSize
 
 Floats = NDArray[np.float32]
@@ -29,6 +30,12 @@ class Backbone(ABC):
     stride: int
     options: dict[str, Any]
     module: Any = None  # no torch here: `motion` does without
+
+    def to(self, device: str) -> Backbone:
+        """Its network moves to the device of that name, see `choose_device`. Features come back as arrays anyway."""
+        if self.module is not None:
+            self.module.to(choose_device(device))
+        return self
 
     @abstractmethod
     def __call__(self, clips: Frames) -> Floats:
@@ -115,8 +122,8 @@ def _windows(rows: NDArray[Any], window: int) -> NDArray[Any]:
     return np.moveaxis(view, -1, 1)
 
 
-def centre_crop(frames: Frames, size: int) -> Frames:
-    """(..., H, W, 3) -> (..., size, size, 3), the middle of the picture; H and W must not be smaller."""
+def centre_crop(frames: Any, size: int) -> Any:
+    """(..., H, W, 3), an array or a tensor -> (..., size, size, 3), the middle; H and W must not be smaller."""
     height, width = frames.shape[-3:-1]
     top, left = (height - size) // 2, (width - size) // 2
     return frames[..., top : top + size, left : left + size, :]

@@ -39,13 +39,14 @@ def backbone_names() -> tuple[str, ...]:
     return tuple("huggingface:NAME" if name == "huggingface" else name for name in names)
 
 
-def backbone(name: str, **options: object) -> Backbone:
+def backbone(name: str, device: str = "auto", **options: object) -> Backbone:
     """The backbone called `name`. Options may be given as text; an unknown name or option raises InputError.
 
-    `name+cuts` adds a channel: the probability that the window holds a cut from one shot to the next.
+    `name+cuts` adds a channel: the probability that the window holds a cut from one shot to the next. device: where
+    its network runs, see `choose_device`; no option, because the features are the same ones anywhere.
     """
     if name.endswith(CUTS):
-        wrapped = backbone(name.removesuffix(CUTS), **options)
+        wrapped = backbone(name.removesuffix(CUTS), device, **options)
         from temporalzoom.signals.backbones.with_cuts import WithCuts
 
         return WithCuts(wrapped)
@@ -60,7 +61,8 @@ def backbone(name: str, **options: object) -> Backbone:
         if option not in known:
             valid = f"valid: {', '.join(known)}" if known else "it has none"
             raise InputError(f"backbone {name}: unknown option {option!r}; {valid}")
-    return builder(**{option: _typed(name, option, value, known[option].default) for option, value in options.items()})
+    typed = {option: _typed(name, option, value, known[option].default) for option, value in options.items()}
+    return builder(**typed).to(device)
 
 
 def _typed(name: str, option: str, value: object, default: object) -> object:

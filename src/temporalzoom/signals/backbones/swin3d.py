@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from temporalzoom.device import device_of
 from temporalzoom.errors import InputError
-from temporalzoom.signals.backbones.images import IMAGENET_DEVIATION, IMAGENET_MEAN, normalized
 from temporalzoom.signals.backbones.interface import ClipBackbone, Floats
 from temporalzoom.signals.backbones.registry import register
-from temporalzoom.signals.backbones.trunk import Trunk
+from temporalzoom.signals.backbones.trunk import IMAGENET_DEVIATION, IMAGENET_MEAN, Trunk, normalized
 from temporalzoom.signals.decoding import Frames
 
 
@@ -29,8 +29,8 @@ class SwinTrunk(Trunk):
         self.network, self.size, self.name = network, size, name
         self.width = int(network.num_features)  # type: ignore[arg-type]
 
-    def prepared(self, pictures: Frames) -> Tensor:
-        return normalized(pictures, self.size, IMAGENET_MEAN, IMAGENET_DEVIATION, self.name)
+    def prepared(self, pictures: Frames | Tensor) -> Tensor:
+        return normalized(pictures, self.size, IMAGENET_MEAN, IMAGENET_DEVIATION, self.name, device_of(self))
 
     def encode(self, images: Tensor) -> Tensor:
         """(n, window, 3, size, size) -> (n, width)."""
@@ -67,7 +67,7 @@ class Swin3D(ClipBackbone):
 
     @torch.inference_mode()
     def __call__(self, clips: Frames) -> Floats:
-        return self.module.encode(self.module.prepared(clips)).numpy()
+        return self.module.encode(self.module.prepared(clips)).cpu().numpy()
 
 
 def _build(name: str, weights: str, seed: int, size: int) -> Swin3D:

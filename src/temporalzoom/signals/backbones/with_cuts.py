@@ -25,6 +25,11 @@ class WithCuts(Backbone):
         self.options = wrapped.options
         self.network = transnet()
 
+    def to(self, device: str) -> WithCuts:
+        """The wrapped one moves; the cut network, which is small, stays on the processor."""
+        self.wrapped.to(device)
+        return self
+
     def __call__(self, clips: Frames) -> Floats:
         """Each clip as a video of its own: what comes before and after it in `stream`, the network cannot see here."""
         cuts = [max(p.max() for p in stream_probabilities([area_resized(clip)], self.network)) for clip in clips]

@@ -1,0 +1,169 @@
+"""A setting that is given is used, or refused: which settings the chosen model, data and losses do not read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from temporalzoom.config.networks import BMNSection, EncoderSection, ZoomSection
+from temporalzoom.config.sections import Config, config_fields
+
+
+@dataclass(frozen=True)
+class Rule:
+    """keys: settings, or whole sections ending in a dot, that are not read where `applies`."""
+
+    keys: tuple[str, ...]
+    applies: Callable[[Config], bool]
+    reason: str
+
+
+def _zoom(config: Config) -> ZoomSection | None:
+    return config.model if isinstance(config.model, ZoomSection) else None
+
+
+def _is(config: Config, **wanted: Any) -> bool:
+    """Whether the model is `tzn` with these settings, of its own or of the paper's variants."""
+    zoom = _zoom(config)
+    if zoom is None:
+        return False
+    return all(
+        (getattr(zoom, k) if k in type(zoom).model_fields else getattr(zoom.paper, k)) == v for k, v in wanted.items()
+    )
+
+
+def _takes_videos(config: Config) -> bool:
+    return config.data.videos is not None and config.data.features is None
+
+
+def _is_raw(config: Config) -> bool:
+    return config.data.raw
+
+
+def _has_variances(config: Config) -> bool:
+    """Whether segment ends come with variances: from the boxes of our encoders, or from distances."""
+    return isinstance(config.model, EncoderSection) or config.bdr.enabled
+
+
+_BDR = ("bdr.channels", "bdr.radius", "bdr.smoothing", "bdr.weight", "bdr.scales", "bdr.scale_weight")
+RULES: tuple[Rule, ...] = (
+    Rule(_BDR, lambda c: not c.bdr.enabled, "bdr.enabled is false"),
+    Rule(
+        ("inference.refine", "inference.max_move", "inference.min_slope", "inference.boundary_window"),
+        lambda c: not c.bdr.enabled,
+        "without bdr.enabled there are no zero crossings",
+    ),
+    Rule(
+        ("inference.min_slope", "inference.boundary_window"),
+        lambda c: c.inference.refine != "snap",
+        "only inference.refine=snap extracts boundaries",
+    ),
+    Rule(("inference.max_move",), lambda c: c.inference.refine == "none", "inference.refine is none"),
+    Rule(("bdr.scales",), lambda c: c.model.levels == 1, "the model has a single level"),
+    Rule(("bdr.scale_weight",), lambda c: c.bdr.scales == "finest", "bdr.scales is finest"),
+    Rule(
+        ("training.assignment",),
+        lambda c: c.model.levels > 1,
+        "of several levels, the one that an instance's length belongs to answers for it",
+    ),
+    Rule(
+        (
+            "training.assignment",
+            "training.focal_alpha",
+            "training.positives",
+            "training.box_loss",
+            "training.quality_power",
+        ),
+        lambda c: isinstance(c.model, BMNSection),
+        "bmn has losses of its own",
+    ),
+    Rule(
+        ("model.window",),
+        lambda c: (z := _zoom(c)) is not None and z.shallow_layers == 0 and z.zoom > 0,
+        "without shallow layers positions attend by model.zoom alone",
+    ),
+    Rule(("model.heads", "model.window"), lambda c: c.model.name == "uniform-0", "uniform-0 has no attention"),
+    Rule(
+        (
+            "model.share",
+            "model.budget",
+            "model.paper.supervision",
+            "model.paper.tau_min",
+            "model.paper.hysteresis",
+            "model.paper.band",
+            "model.paper.compute_weight",
+        ),
+        lambda c: _is(c, depth=False),
+        "model.depth is false",
+    ),
+    Rule(
+        ("model.paper.context", "model.paper.uncertainty_weight"),
+        lambda c: _is(c, uncertainty=False),
+        "model.uncertainty is false",
+    ),
+    Rule(
+        ("model.paper.keep", "model.paper.protect_frames", "model.paper.protection", "model.paper.prune_weight"),
+        lambda c: _is(c, pruning=False),
+        "model.pruning is false",
+    ),
+    Rule(("model.paper.band",), lambda c: _is(c, hysteresis="none"), "model.paper.hysteresis is none"),
+    Rule(
+        ("model.paper.deep_window",),
+        lambda c: (z := _zoom(c)) is not None and (z.zoom > 0 or z.window is None),
+        "an active position attends to the shallow tokens around it (model.zoom), or to all (model.window null)",
+    ),
+    Rule(
+        ("model.paper.compute_weight",),
+        lambda c: _is(c, supervision="value"),
+        "model.paper.supervision is value",
+    ),
+    Rule(
+        ("model.share",),
+        lambda c: _is(c, supervision="penalty"),
+        "with model.paper.supervision=penalty the threshold is model.paper.tau_min",
+    ),
+    Rule(
+        ("model.paper.head_width",),
+        lambda c: _is(c, head="convolution"),
+        "model.head is convolution",
+    ),
+    Rule(
+        ("backbone.",), lambda c: not _takes_videos(c), "it is trained with data.videos in the place of data.features"
+    ),
+    Rule(("augment.",), _takes_videos, "it is for features and signals; with data.videos there is backbone.augment"),
+    Rule(("model.stem",), lambda c: not _is_raw(c), "it reads raw signals (data.raw)"),
+    Rule(("augment.shift", "augment.rotate"), lambda c: not _is_raw(c), "it is for raw signals (data.raw)"),
+    Rule(("data.resize",), _is_raw, "windows are cut from raw signals"),
+    Rule(("inference.sigma",), lambda c: c.inference.suppression in ("hard", "none"), "only soft suppression has it"),
+    Rule(("inference.tiou_threshold",), lambda c: c.inference.suppression != "hard", "only hard suppression has it"),
+    Rule(("inference.certainty",), lambda c: not _has_variances(c), "the model predicts no variances"),
+    Rule(
+        ("inference.video_scores",),
+        lambda c: not c.data.class_agnostic,
+        "it labels the segments of a class-agnostic model (data.class_agnostic)",
+    ),
+)
+
+
+def unread_keys(config: Config) -> dict[str, str]:
+    """Settings that have no effect in this configuration, and why."""
+    found: dict[str, str] = {}
+    names = [key for key in config_fields() if "." in key]
+    for rule in RULES:
+        if not rule.applies(config):
+            continue
+        for key in rule.keys:
+            matching = [name for name in names if name.startswith(key)] if key.endswith(".") else [key]
+            for name in matching:
+                found.setdefault(name, rule.reason)
+    return found
+
+
+def given_keys(tree: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    """Dotted keys of the settings that a tree of mappings holds."""
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            yield from given_keys(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"

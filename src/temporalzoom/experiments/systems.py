@@ -1,0 +1,38 @@
+"""The systems that several tables compare, as settings over a data set's recipe."""
+
+from __future__ import annotations
+
+# What a recipe of a single level lacks of the losses that the field's pyramids were published with.
+_PUBLISHED = (
+    "training.box_loss=diou",
+    "training.positives=100",
+    "training.focal_alpha=0.25",
+    "training.weight_decay=0.05",
+)
+BASELINE = "uniform-6"
+DETECTORS: dict[str, tuple[str, ...]] = {
+    BASELINE: ("model.name=uniform-6",),
+    "actionformer": ("model.name=actionformer", *_PUBLISHED),
+    "tridet": ("model.name=tridet", *_PUBLISHED),
+    "temporalmaxer": ("model.name=temporalmaxer", *_PUBLISHED),
+    # Its map is as large as length x durations: smaller crops, half the width.
+    "bmn": (
+        "model.name=bmn",
+        "model.width=64",
+        "model.samples=16",
+        "training.batch_size=4",
+        "training.length=128",
+    ),
+}
+TZN: tuple[str, ...] = ("model.name=tzn",)
+NO_BDR = ("bdr.enabled=false",)
+SYSTEMS: dict[str, tuple[str, ...]] = {
+    **{name: (*settings, *NO_BDR) for name, settings in DETECTORS.items()},
+    **{f"{name}+bdr": settings for name, settings in DETECTORS.items()},
+    "tzn": TZN,
+}
+
+
+def chosen(*names: str) -> dict[str, tuple[str, ...]]:
+    """Systems by their names, in this order."""
+    return {name: SYSTEMS[name] for name in names}

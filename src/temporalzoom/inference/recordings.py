@@ -1,0 +1,177 @@
+"""From a recording (a video, a file of features or of a raw signal, an array) to what a trained network takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from temporalzoom.errors import InputError
+from temporalzoom.runs.description import ModelDescription
+from temporalzoom.signals.backbones import Backbone
+from temporalzoom.signals.decoding import probe
+from temporalzoom.signals.extraction import VIDEO_SUFFIXES, ExtractionSettings, check_settings, video_features
+from temporalzoom.signals.feature_files import SUFFIXES, read_features
+from temporalzoom.signals.sidecars import contradictions, read_sidecar
+from temporalzoom.timegrid import TimeGrid
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class NetworkInput:
+    """features: (T, F), prepared as those of training were; grid: when each of them was; duration: of the recording, in
+    seconds."""
+
+    features: Floats
+    grid: TimeGrid
+    duration: float
+
+
+def is_video(file: Path) -> bool:
+    """By its suffix; a file whose suffix says nothing is opened, and refused where it is neither."""
+    if not file.is_file():
+        raise InputError(f"{file}: no such file" if not file.is_dir() else f"{file}: a folder, not a recording")
+    if file.suffix in SUFFIXES:
+        return False
+    if file.suffix.lower() not in VIDEO_SUFFIXES:
+        try:
+            probe(file)
+        except InputError as error:
+            raise InputError(f"{error}; nor is it a feature file ({' '.join(SUFFIXES)})") from None
+    return True
+
+
+class RecordingReader:
+    """Reads recordings for one model, on the clock that the user asks for.
+
+    Args:
+        description: of the model.
+        build: makes the backbone of given settings.
+        stride, window, fps: where they are not those of training; None: nothing is asked for.
+        backbone: name of what turns videos into features; None: what did so for training.
+    """
+
+    def __init__(
+        self,
+        description: ModelDescription,
+        build: Callable[[ExtractionSettings], Backbone],
+        stride: float | None = None,
+        window: float | None = None,
+        fps: float | None = None,
+        backbone: str | None = None,
+    ) -> None:
+        asked = {"stride": stride, "window": window, "fps": fps}
+        self.asked = {key: value for key, value in asked.items() if value is not None}
+        self.description, self._build, self._name = description, build, backbone
+        framing = description.preparation.framing
+        for key, value in self.asked.items():
+            if framing is not None and key != "fps" and value != getattr(framing, key):
+                raise InputError(
+                    f"{key}: the model cuts its own windows from raw signals "
+                    f"({framing.window} rows every {framing.stride})"
+                )
+        try:
+            self._grid = replace(description.grid, **self.asked)
+        except ValueError as error:
+            raise InputError(str(error)) from None
+
+    def read(
+        self,
+        recording: str | Path | ArrayLike,
+        duration: float | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> NetworkInput:
+        """What the network takes of a recording.
+
+        Args:
+            recording: the path of a video or of a file, or an array: (N, C) rows of a raw signal for a model that was
+                trained on those, else (T, C) features.
+            duration: in seconds; None: what the file says, or what its rows cover.
+            progress: called with the number of frames, now and then while a video is decoded.
+        """
+        if not isinstance(recording, str | Path):
+            signal: ArrayLike = recording
+            grid, known = self._own_grid(), None
+        elif is_video(Path(recording)):
+            signal, grid, known = self._decoded(Path(recording), progress)
+        else:
+            signal, grid, known = self._stored(Path(recording))
+        preparation, width = self.description.preparation, self.description.input_width
+        features, final = preparation.apply(signal, grid, width)
+        if duration is None:
+            # A raw signal goes on after its last whole window.
+            rows = grid if preparation.framing is None else TimeGrid(1, 1, grid.fps)
+            duration = known or rows.duration(len(np.asarray(signal)))
+        return NetworkInput(features, final, duration)
+
+    def _stored(self, file: Path) -> tuple[Floats, TimeGrid, float | None]:
+        """Features or a raw signal (T, C) of a file, their grid, and the duration if that is known."""
+        if self.description.video is not None:
+            raise InputError("the model was trained together with its backbone, so it takes videos only")
+        signal = read_features(file)
+        sidecar = None if self.description.preparation.framing is not None else read_sidecar(file)
+        if sidecar is None:
+            return signal, self._own_grid(), None
+        for key, described, wanted in contradictions(sidecar, **self.asked):
+            raise InputError(f"{sidecar.file}: {key} is {described:.6g}, not {wanted:.6g}; leave it out")
+        sidecar.settings.check_against(self.description.origin, sidecar.file)
+        return signal, sidecar.grid, sidecar.duration
+
+    def _own_grid(self) -> TimeGrid:
+        """Of features that nothing else is known about: the model's grid, unless that is one of resized features."""
+        if self.description.preparation.resize is None:
+            return self._grid
+        if "stride" not in self.asked:
+            raise InputError("the model resizes features, so their own stride (and window) is needed")
+        return replace(self._grid, window=self.asked.get("window", self.asked["stride"]))
+
+    def _decoded(self, video: Path, progress: Callable[[int], None] | None) -> tuple[Floats, TimeGrid, float]:
+        """Features (T, D) of a video, their grid, and its duration in seconds."""
+        settings = self.settings
+        return video_features(video, self.backbone, settings.stride, settings.window, settings.fps, progress)
+
+    @cached_property
+    def settings(self) -> ExtractionSettings:
+        """How videos become features: as in training, but for what the user asks for."""
+        described = self.description
+        trained = described.video or described.origin
+        if described.preparation.framing is not None:
+            raise InputError("the model was trained on raw signals, so it takes those, and no videos")
+        check_settings(None, None, self.asked.get("fps"))
+        name = self._name or (None if trained is None else trained.backbone)
+        if name is None:
+            raise InputError(
+                "the model does not say how its features were made from videos; name what made them: --backbone, "
+                "backbone=... in Python (with stride, window and fps if need be)"
+            )
+        options: dict[str, Any] = {}
+        if trained is not None:
+            stride, window, fps = float(trained.stride), float(trained.window), trained.fps
+            options = trained.options if trained.backbone == name else {}
+        else:  # the clock of training, so that a window lasts as long as it did there
+            grid = self._own_grid()
+            stride, window, fps = grid.stride, grid.window, grid.fps
+        steps = {"stride": stride, "window": window} | self.asked
+        for key in ("stride", "window"):
+            if steps[key] != int(steps[key]) or steps[key] < 1:
+                raise InputError(f"{key}: a whole number of frames is needed to cut a video, got {steps[key]:g}")
+        return ExtractionSettings(name, int(steps["stride"]), int(steps["window"]), self.asked.get("fps", fps), options)
+
+    @cached_property
+    def backbone(self) -> Backbone:
+        """What turns videos into features, built; one that does not fit the model raises InputError."""
+        name, own = self.settings.backbone, self.description.video
+        if own is not None and name != own.backbone:
+            raise InputError(
+                f"backbone {name}: the model was trained together with its own, {own.backbone}; leave it out"
+            )
+        built, expected = self._build(self.settings), self.description.channels
+        if built.width != expected:
+            raise InputError(f"backbone {name}: makes {built.width} channels, the model was trained with {expected}")
+        return built

@@ -1,0 +1,38 @@
+"""Ctrl-C and termination: the one handler of everything that has work to save or processes to end."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def interruptible(*, at_once: bool = False) -> Iterator[threading.Event]:
+    """Ctrl-C or a termination signal sets the event, for a loop that looks at it and ends in order; a second one raises
+    KeyboardInterrupt where it strikes. at_once: so does the first one, for work that has nothing to save.
+
+    A process that was started with SIGINT ignored (in the background of a script) handles it inside of the block all
+    the same. Earlier handlers are put back. Only the main thread can handle signals; elsewhere the event stays unset.
+    """
+    event = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield event
+        return
+
+    def stop(number: int, frame: object) -> None:
+        again = event.is_set()
+        event.set()
+        if again or at_once:
+            raise KeyboardInterrupt
+
+    previous = {number: signal.signal(number, stop) for number in SIGNALS}
+    try:
+        yield event
+    finally:
+        for number, handler in previous.items():
+            # None: a handler that was not installed from Python, which cannot be put back.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)

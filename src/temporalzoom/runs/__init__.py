@@ -1,0 +1,1 @@
+"""A trained model on disk: its description, its weights, and how a network is built from them."""

@@ -1,0 +1,67 @@
+"""Train a detector: a configuration in, a run folder out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from temporalzoom.config import Config, load_config
+from temporalzoom.datasets.sources import load_data
+from temporalzoom.errors import InputError
+from temporalzoom.training import train as run_training
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """What a training left behind.
+
+    Attributes:
+        checkpoint: the last checkpoint; `Localizer.load(run.checkpoint)` takes it.
+        has_test: whether there are recordings to score it on.
+        skipped: recordings left out because they have no features (`allow_missing`).
+    """
+
+    checkpoint: Path
+    has_test: bool
+    skipped: tuple[str, ...] = ()
+
+
+def train(
+    config: Config | str | Path,
+    out: str | Path = "runs/latest",
+    *,
+    overrides: Iterable[str] = (),
+    resume: bool = False,
+    allow_missing: bool = False,
+    console: Console | None = None,
+) -> TrainedRun:
+    """Train on the data of a configuration and leave everything in a folder.
+
+    Args:
+        config: a loaded configuration, a configuration file, or the name of a recipe (`tzoom recipes`).
+        out: the folder of the run.
+        overrides: settings to change, `section.key=value`; only with a file or a recipe.
+        resume: go on from the run's last checkpoint, as if nothing had happened.
+        allow_missing: leave out recordings without features instead of refusing to start.
+        console: where progress goes; default: standard error.
+
+    Returns:
+        The run; the same configuration, data and thread count give the same weights, bit for bit.
+
+    Example:
+        >>> import temporalzoom
+        >>> run = temporalzoom.train("zoombench", "runs/first", overrides=["training.steps=50"])  # doctest: +SKIP
+    """
+    overrides = list(overrides)
+    if not isinstance(config, Config):
+        config = load_config(config, overrides)
+    elif overrides:
+        raise InputError("overrides: change a file or a recipe; of a loaded configuration use config.changed")
+    data = load_data(config.data, config.seed, allow_missing=allow_missing, console=console)
+    if data.train is None:
+        raise InputError(f"data.train_subset: no recording of {config.data.train_subset!r} is left to train on")
+    checkpoint = run_training(config, data.train, Path(out), resume=resume, console=console)
+    return TrainedRun(checkpoint, data.test is not None, data.skipped)
