@@ -183,7 +183,7 @@ def test_what_differs_is_not_written(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["actionformer", "tridet", "temporalmaxer", "bmn"])
 def test_models_that_cannot_be_exported_are_named(name, tmp_path):
-    model = build_model(name, WIDTH, 3, width=16, heads=2)
+    model = build_model(name, WIDTH, 3, width=16)
     with pytest.raises(InputError, match=f"{name} cannot be exported; uniform-N and tzn"):
         save_onnx(model, described(name), tmp_path / "m.onnx")
     assert not list(tmp_path.iterdir())

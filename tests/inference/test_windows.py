@@ -148,7 +148,8 @@ def test_true_boundaries_are_cut_like_the_features(length, window):
 @pytest.mark.parametrize("name", ["actionformer", "tridet", "temporalmaxer"])
 def test_windows_of_a_pyramid_hold_every_point_of_the_finest_level_once(name):
     torch.manual_seed(0)
-    model = build_model(name, FEATURES, 3, width=16, heads=2, window=3, levels=3, distance_channels=2).eval()
+    attention = {"heads": 2, "window": 3} if name == "actionformer" else {}
+    model = build_model(name, FEATURES, 3, width=16, levels=3, distance_channels=2, **attention).eval()
     features = np.random.default_rng(0).normal(size=(100, FEATURES)).astype(np.float32)
     outputs = run_network(model, features, 40)
     finest = outputs.points.strides == 1

@@ -190,9 +190,9 @@ def test_extreme_scores_stay_finite():
 
 
 def test_builder():
-    model = build_bmn(None, 8, 2, width=8, durations=3, samples=2, heads=4, window=9, dropout=0.5)
+    model = build_bmn(None, 8, 2, width=8, durations=3, samples=2, dropout=0.5)
     assert isinstance(model, BMN) and model.dropout.p == 0.5
-    with pytest.raises(ValueError, match="bmn has no depth"):
+    with pytest.raises(ValueError, match="bmn has no number of layers"):
         build_bmn(3, 8, 2)
 
 

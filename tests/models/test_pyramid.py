@@ -11,14 +11,16 @@ from temporalzoom.models.pyramid import Level, max_pooled
 from temporalzoom.models.tridet import MaskedGroupNorm, neighbours
 
 NAMES = ("actionformer", "tridet", "temporalmaxer")
-SMALL = {"width": 16, "heads": 2, "window": 3, "levels": 4}
+SMALL = {"width": 16, "levels": 4}
+ATTENTION = {"heads": 2, "window": 3}  # of actionformer
 
 each = pytest.mark.parametrize("name", NAMES)
 
 
 def small(name, **options):
     torch.manual_seed(0)
-    return build_model(name, 5, 3, **(SMALL | options)).eval()
+    own = ATTENTION if name == "actionformer" else {}
+    return build_model(name, 5, 3, **(SMALL | own | options)).eval()
 
 
 def everywhere(batch, length):
@@ -31,7 +33,7 @@ def everywhere(batch, length):
 )
 def test_size_and_cost_are_the_published_ones(name, parameters, macs, tolerance):
     """At the THUMOS14 setting: 2048 channels, width 512, 2304 positions, 20 classes."""
-    model = build_model(name, 2048, 20, width=512, heads=4, window=9, drop_path=0.1, layer_scale=1e-4).eval()
+    model = build_model(name, 2048, 20).eval()  # as published, by its name alone
     assert sum(p.numel() for p in model.parameters()) == pytest.approx(parameters, rel=tolerance)
     features = torch.zeros(1, 2304, 2048)
     flops = count_run(model, lambda: model(features, everywhere(1, 2304))).total
@@ -91,11 +93,17 @@ def test_distances_of_all_levels_are_for_training_only():
 
 @each
 def test_every_weight_gets_a_gradient(name):
-    model = small(name, drop_path=0.1, layer_scale=1e-4).train()
+    model = small(name, **({} if name == "temporalmaxer" else {"drop_path": 0.1, "layer_scale": 1e-4})).train()
     outputs = model(torch.randn(4, 40, 5), everywhere(4, 40))
     (outputs.logits.square().sum() + outputs.offsets.square().sum()).backward()
     without_gradient = [key for key, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
     assert not without_gradient
+
+
+@each
+def test_an_option_that_the_detector_does_not_have_is_refused(name):
+    with pytest.raises(TypeError, match="head_form"):
+        small(name, head_form="mlp")
 
 
 @each

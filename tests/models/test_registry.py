@@ -21,7 +21,7 @@ def parameters(model):
     return sum(p.numel() for p in model.parameters())
 
 
-@pytest.mark.parametrize(("name", "depth"), [("uniform-1", 1), ("uniform-9", 9), ("uniform-12", 12), ("uniform", 6)])
+@pytest.mark.parametrize(("name", "depth"), [("uniform-0", 0), ("uniform-1", 1), ("uniform-12", 12), ("uniform", 6)])
 def test_the_number_is_the_depth(name, depth):
     model = build_model(name, 8, 3, **SMALL)
     assert isinstance(model, Uniform)
@@ -29,7 +29,7 @@ def test_the_number_is_the_depth(name, depth):
 
 
 @pytest.mark.parametrize(
-    "name", ["uniform-0", "uniform-00", "uniform-", "uniform--1", "uniform-2.5", "Uniform-6", "uniform-6 ", "x-6", ""]
+    "name", ["uniform-00", "uniform-", "uniform--1", "uniform-2.5", "Uniform-6", "uniform-6 ", "x-6", ""]
 )
 def test_an_unknown_model_is_named_with_the_valid_ones(name):
     with pytest.raises(InputError) as error:

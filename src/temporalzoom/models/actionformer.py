@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -9,7 +11,7 @@ from temporalzoom.models.attention import AttentionLayout, attend, global_layout
 from temporalzoom.models.layers import Branch, Regularization, feed_forward
 from temporalzoom.models.pyramid import Level, OffsetHead, PyramidDetector, halved, max_pooled
 from temporalzoom.models.registry import no_depth, register
-from temporalzoom.models.retrofit import add_distances
+from temporalzoom.models.retrofit import with_distances
 
 
 class ConvolvedProjection(nn.Module):
@@ -105,9 +107,6 @@ class ActionFormer(PyramidDetector):
 
 
 @register("actionformer")
-def build_actionformer(depth: int | None, input_width: int, classes: int, /, **options: object) -> nn.Module:
+def build_actionformer(depth: int | None, input_width: int, classes: int, /, **options: Any) -> nn.Module:
     no_depth("actionformer", depth)
-    used = {"width", "heads", "window", "drop_path", "layer_scale", "standardize", "stem", "stem_window"}
-    used |= {"levels", "finest", "head_layers", "stem_layers", "expansion"}
-    known = {key: value for key, value in options.items() if key in used}
-    return add_distances(ActionFormer(input_width, classes, **known), options)  # type: ignore[arg-type]
+    return with_distances(ActionFormer, input_width, classes, options)

@@ -20,7 +20,7 @@ from torch.utils.flop_counter import flop_registry, register_flop_formula
 from temporalzoom.bdr import DistanceHead
 from temporalzoom.models.inputs import Standardize, Stem
 from temporalzoom.models.outputs import BoundaryMaps, Outputs, Points
-from temporalzoom.models.registry import register
+from temporalzoom.models.registry import no_depth, register
 
 GROUPS = 4  # of the base and boundary convolutions, as published
 BIN = 3  # points that are averaged to one sample, as published
@@ -199,7 +199,7 @@ class BMN(nn.Module):
 
     `width` 256 with 32 samples is the published network: 256 channels along time, 512 out of the samples, 128 in the
     map. There is no dropout in it; here it acts on the base features. The published network knows no classes: where
-    there are several, the classes of a segment are the mean of those of its positions. `unused`: settings of attention.
+    there are several, the classes of a segment are the mean of those of its positions.
     """
 
     def __init__(
@@ -216,7 +216,6 @@ class BMN(nn.Module):
         stem: Sequence[int] = (),
         stem_window: int | None = None,
         distance_channels: int | None = None,
-        **unused: object,
     ) -> None:
         super().__init__()
         self.durations, self.class_count = durations, classes
@@ -306,7 +305,5 @@ def candidate_segments(maps: BoundaryMaps, classes: Tensor | None, mask: Tensor)
 
 @register("bmn")
 def build_bmn(depth: int | None, input_width: int, classes: int, /, **options: Any) -> BMN:
-    """`bmn`. Its number of layers is part of the design."""
-    if depth is not None:
-        raise ValueError(f"model.name: bmn has no depth to choose, got bmn-{depth}; write bmn")
+    no_depth("bmn", depth)
     return BMN(input_width, classes, **options)

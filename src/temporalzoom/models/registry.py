@@ -29,17 +29,15 @@ def model_families() -> tuple[str, ...]:
 
 def build_model(name: str, input_width: int, classes: int, **options: object) -> nn.Module:
     """The model called `name` for features of `input_width` channels and `classes` classes."""
-    match = re.fullmatch(r"([a-z][a-z0-9_]*?)(?:-([1-9]\d*))?", name)
+    match = re.fullmatch(r"([a-z][a-z0-9_]*?)(?:-(0|[1-9]\d*))?", name)
     family, depth = (match[1], match[2]) if match else (name, None)
     if family not in _builders:
         valid = ", ".join(model_families())
-        raise InputError(
-            f"model.name: unknown model {name!r}; valid: {valid}; uniform-N and tzn-N have N layers, at least 1"
-        )
+        raise InputError(f"model.name: unknown model {name!r}; valid: {valid}; uniform-N has N layers")
     return _builders[family](None if depth is None else int(depth), input_width, classes, **options)
 
 
 def no_depth(family: str, depth: int | None) -> None:
-    """For the builders of models that have no single number of layers."""
+    """For the builders of models whose number of layers is not part of their name."""
     if depth is not None:
-        raise ValueError(f"model.name: {family}-{depth}: {family} has no number of layers to choose; see `pyramid`")
+        raise ValueError(f"model.name: {family}-{depth}: {family} has no number of layers in its name")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -35,9 +37,12 @@ class WithDistances(nn.Module):
         return outputs
 
 
-def add_distances(detector: PyramidDetector, options: dict[str, object]) -> nn.Module:
-    """The detector itself, or with a distance head where the options ask for `distance_channels`."""
-    channels = options.get("distance_channels")
-    if channels is None:
-        return detector
-    return WithDistances(detector, channels, bool(options.get("distances_on_all_levels")))  # type: ignore[arg-type]
+def with_distances(
+    detector: type[PyramidDetector], input_width: int, classes: int, options: dict[str, Any]
+) -> PyramidDetector | WithDistances:
+    """The detector itself, or with a distance head where the options ask for `distance_channels`; the other options are
+    the detector's own, and one that it does not know is an error."""
+    own = dict(options)
+    channels, all_levels = own.pop("distance_channels", None), own.pop("distances_on_all_levels", False)
+    built = detector(input_width, classes, **own)
+    return built if channels is None else WithDistances(built, channels, all_levels)

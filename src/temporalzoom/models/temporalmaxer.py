@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor, nn
 
 from temporalzoom.models.pyramid import Level, OffsetHead, PyramidDetector, halved, max_pooled
 from temporalzoom.models.registry import no_depth, register
-from temporalzoom.models.retrofit import add_distances
+from temporalzoom.models.retrofit import with_distances
 
 
 class MaxPooling(nn.Module):
@@ -29,8 +31,6 @@ class TemporalMaxer(PyramidDetector):
 
 
 @register("temporalmaxer")
-def build_temporalmaxer(depth: int | None, input_width: int, classes: int, /, **options: object) -> nn.Module:
+def build_temporalmaxer(depth: int | None, input_width: int, classes: int, /, **options: Any) -> nn.Module:
     no_depth("temporalmaxer", depth)
-    used = {"width", "levels", "finest", "head_layers", "standardize", "stem", "stem_window"}
-    known = {key: value for key, value in options.items() if key in used}
-    return add_distances(TemporalMaxer(input_width, classes, **known), options)  # type: ignore[arg-type]
+    return with_distances(TemporalMaxer, input_width, classes, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +19,7 @@ from temporalzoom.models.pyramid import (
     max_pooled,
 )
 from temporalzoom.models.registry import no_depth, register
-from temporalzoom.models.retrofit import add_distances
+from temporalzoom.models.retrofit import with_distances
 
 
 class MaskedGroupNorm(nn.Module):
@@ -142,19 +143,6 @@ class TriDet(PyramidDetector):
 
 
 @register("tridet")
-def build_tridet(depth: int | None, input_width: int, classes: int, /, **options: object) -> nn.Module:
+def build_tridet(depth: int | None, input_width: int, classes: int, /, **options: Any) -> nn.Module:
     no_depth("tridet", depth)
-    used = {
-        "width",
-        "drop_path",
-        "layer_scale",
-        "standardize",
-        "stem",
-        "stem_window",
-        "levels",
-        "finest",
-        "head_layers",
-    }
-    used |= {"stem_layers", "expansion", "bins", "granularity"}
-    known = {key: value for key, value in options.items() if key in used}
-    return add_distances(TriDet(input_width, classes, **known), options)  # type: ignore[arg-type]
+    return with_distances(TriDet, input_width, classes, options)

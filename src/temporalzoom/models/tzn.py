@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -37,7 +37,7 @@ from temporalzoom.models.layers import Encoder, Regularization, TokenLayout
 from temporalzoom.models.level_heads import Reading
 from temporalzoom.models.outputs import Depth, Outputs
 from temporalzoom.models.packing import Packed, in_rows, put, take
-from temporalzoom.models.registry import register
+from temporalzoom.models.registry import no_depth, register
 
 Combine = Literal["residual", "logits", "features", "layers"]
 Hysteresis = Literal["none", "hold", "deadzone"]
@@ -335,8 +335,6 @@ def shallow_evidence(shallow: Outputs) -> tuple[Tensor, ...]:
 
 
 @register("tzn")
-def build_tzn(deep_layers: int | None, input_width: int, classes: int, /, **options: object) -> TemporalZoom:
-    """`tzn`, or `tzn-N` with N deep layers."""
-    if deep_layers is not None:
-        options["deep_layers"] = deep_layers
-    return TemporalZoom(input_width, classes, **options)  # type: ignore[arg-type]
+def build_tzn(depth: int | None, input_width: int, classes: int, /, **options: Any) -> TemporalZoom:
+    no_depth("tzn", depth)
+    return TemporalZoom(input_width, classes, **options)
