@@ -1,5 +1,6 @@
 """The configuration: files, overrides, and what is said about mistakes in them."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,16 @@ from temporalzoom.config import (
     parse_config,
     recipe_names,
     recipe_summary,
+    recipe_text,
     unread_keys,
 )
 from temporalzoom.config.base import sections_of
+from temporalzoom.config.data import INERTIAL_COMPANIONS
 from temporalzoom.config.moved import MOVED, moved
 from temporalzoom.config.networks import SECTIONS
 from temporalzoom.errors import InputError
 
+REPOSITORY = Path(__file__).resolve().parents[1]
 TOP = "seed, device, data, model, bdr, training, augment, backbone, inference, evaluation"
 OF_TEMPORALMAXER = "name, width, standardize, stem, levels"
 SOURCES = "folder, zoombench, sbhar, tug, thumos14, activitynet, fineaction, ego4d_mq, epic_kitchens"
@@ -171,6 +175,21 @@ def test_every_key_of_the_tree_is_known_and_described():
     names = {key.rpartition(".")[2] for key, field in keys.items() if field.description}
     for key, field in keys.items():
         assert sections_of(field) or key.rpartition(".")[2] in names, f"{key} has no description"
+
+
+def test_every_setting_is_used_by_a_recipe_a_page_or_a_table():
+    """What nobody needs is no setting. The generated list of all settings does not count as a page."""
+    used = {key for name in recipe_names() for key in flat(yaml.safe_load(recipe_text(name)))}
+    for section in (*SECTIONS.values(),):
+        used |= set(flat(section.companions))
+    used |= set(flat(INERTIAL_COMPANIONS))
+    pages = [REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md")]
+    sources = [*(REPOSITORY / "src" / "temporalzoom" / "experiments").rglob("*.py")]
+    text = "\n".join(path.read_text() for path in (*pages, *sources) if path.name != "configuration.md")
+    in_yaml = set(re.findall(r"^ +(\w+):", text, re.M))
+    leaves = [key for key, field in config_fields().items() if not sections_of(field)]
+    unused = [key for key in leaves if key not in used and key not in text and key.rpartition(".")[2] not in in_yaml]
+    assert len(leaves) < 130 and unused == []
 
 
 # What is given is used, or refused
