@@ -14,6 +14,7 @@ from temporalzoom.experiments import tables
 from temporalzoom.experiments.bench import run_bench
 from temporalzoom.experiments.data_sets import DATA_SETS, training_config
 from temporalzoom.experiments.registry import data_sets_of, find_table, table_names
+from temporalzoom.experiments.systems import SYSTEMS
 from temporalzoom.experiments.tables import components, ours, retrofit, strides, systems
 
 NAMES = ["components", "ours", "retrofit", "strides", "systems"]
@@ -130,3 +131,12 @@ def test_unknown_names_are_answered_with_the_known(tmp_path):
         with pytest.raises(InputError, match=message):
             run_bench(**{"data_set": "zoombench", "out": tmp_path / "out", **arguments})
     assert not (tmp_path / "out").exists()
+
+
+def test_systems_of_a_table_have_the_same_width_and_see_the_same_inputs():
+    """What a recipe says about its input holds for every architecture in its place; bmn's map wants half the width."""
+    for data_set in DATA_SETS:
+        configs = {name: training_config(data_set, None, 0, settings) for name, settings in SYSTEMS.items()}
+        inputs = {(c.model.standardize, c.model.stem, c.data.stride) for c in configs.values()}
+        widths = {c.model.width for name, c in configs.items() if not name.startswith("bmn")}
+        assert len(inputs) == 1 and len(widths) == 1, data_set
