@@ -10,7 +10,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from temporalzoom.config.base import Count, FromZero, NotNegative, Positive, Section
 
 Tree = dict[str, dict[str, Any]]
-# What measured best on all raw signals: crops begin at any row, and time is warped before windows are cut ...
+# What the recipes of raw signals share: crops begin at any row, and time is warped before windows are cut ...
 RAW_COMPANIONS: Tree = {"augment": {"shift": True, "warp": 0.3}}
 # ... and sensors are turned, as a phone in a pocket is.
 INERTIAL_COMPANIONS: Tree = {"augment": {"shift": True, "warp": 0.3, "rotate": 15.0}}

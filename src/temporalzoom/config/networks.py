@@ -1,6 +1,7 @@
 """The section `model`: a choice by `name`, each architecture with its own settings and defaults.
 
-Defaults of `uniform-N` and `tzn` are what measured best; those of the field's detectors are the published ones.
+Defaults of `uniform-N` and `tzn` are what the recipes, found on validation data, share; those of the field's detectors
+are the published ones.
 """
 
 from __future__ import annotations
