@@ -280,6 +280,7 @@ def cost(
         baseline_model=baseline_model,
         threads_used=threads,
         repeats=repeats,
+        console=notes,
     )
     for line in cost_notes(result):
         note(line)

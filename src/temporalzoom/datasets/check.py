@@ -145,13 +145,13 @@ def check_recording(
     return [Problem(recording.name, kind, detail) for kind, detail in found()]
 
 
-def check_origins(features: Mapping[str, Features], told: Callable[[str], Sidecar | None]) -> list[Problem]:
-    """Were all features, (T, D) by recording, made in the same way, and are they those that were told about?"""
+def check_origins(features: Mapping[str, Features], sidecar_of: Callable[[str], Sidecar | None]) -> list[Problem]:
+    """Were all features, (T, D) by recording, made in the same way, and as the files beside them say?"""
     problems: list[Problem] = []
     first: Sidecar | None = None
     for name, array in features.items():
         try:
-            sidecar = told(name)
+            sidecar = sidecar_of(name)
         except InputError:
             continue  # without it there is no time grid, which is a problem already
         if sidecar is None:

@@ -159,8 +159,8 @@ def check_source(
 ) -> tuple[dict[str, Features], list[Problem]]:
     """Features, or raw signals, by recording, and every problem of every recording."""
     features, problems = load_and_check(annotations, store, row_grid_for(data), classes=classes, console=console)
-    told = sidecars_of(data)
-    return features, problems if told is None else problems + check_origins(features, told)
+    sidecar_of = sidecars_of(data)
+    return features, problems if sidecar_of is None else problems + check_origins(features, sidecar_of)
 
 
 def sidecars_of(data: DataConfig) -> Callable[[str], Sidecar | None] | None:
@@ -249,14 +249,14 @@ def framing_of(data: DataConfig) -> Framing | None:
 
 
 def grid_for(data: DataConfig) -> Callable[[Recording], TimeGrid]:
-    """The time grid of a recording: what is told beside its features, which the configuration must not contradict; else
-    stride and window from the configuration, fps from there or from the annotation file."""
-    told = sidecars_of(data)
-    if told is None:
+    """The time grid of a recording: from the file beside its features, which the configuration must not contradict;
+    else stride and window from the configuration, fps from there or from the annotation file."""
+    sidecar_of = sidecars_of(data)
+    if sidecar_of is None:
         _stride_and_window(data)  # what is missing there is missing for every recording
 
     def grid(recording: Recording) -> TimeGrid:
-        sidecar = None if told is None else told(recording.name)
+        sidecar = None if sidecar_of is None else sidecar_of(recording.name)
         if sidecar is not None:
             for key, described, wanted in contradictions(sidecar, stride=data.stride, window=data.window, fps=data.fps):
                 raise InputError(f"{sidecar.file}: {key} is {described:.6g}, data.{key} is {wanted:.6g}; leave it out")
@@ -285,13 +285,13 @@ def _stride_and_window(data: DataConfig) -> tuple[float, float]:
 def _split(
     data: DataConfig, annotations: Annotations, subset: str, features: dict[str, Features], classes: tuple[str, ...]
 ) -> Split | None:
-    grid, rows, framing, told = grid_for(data), row_grid_for(data), framing_of(data), sidecars_of(data)
+    grid, rows, framing, sidecar_of = grid_for(data), row_grid_for(data), framing_of(data), sidecars_of(data)
     samples: list[Sample] = []
     sidecars: list[Sidecar | None] = []
     for recording in annotations.recordings.values():
         if (recording.subset or "").casefold() == subset.casefold() and recording.name in features:
             array = features[recording.name]
-            sidecars.append(told(recording.name) if told is not None else None)
+            sidecars.append(sidecar_of(recording.name) if sidecar_of is not None else None)
             known = recording.duration or (sidecars[-1] and sidecars[-1].duration)
             duration = known or rows(recording).duration(len(array))
             final = grid(recording)

@@ -53,7 +53,7 @@ def describe(
     sharpness: Mapping[str | None, object] | None = None,
 ) -> list[Table]:
     """One table per subset for the terminal; with `features` {name: (T, D)} their number, width and length below, and
-    with `sharpness` what is said of that subset's boundaries."""
+    with `sharpness` the sharpness of that subset's boundaries."""
     rows = statistics(annotations)
     tables = []
     for subset in dict.fromkeys(row.subset for row in rows):

@@ -26,7 +26,7 @@ from temporalzoom.formats import Annotations, Recording, write_annotations
 from temporalzoom.progress import track
 from temporalzoom.signals.decoding import pyav
 
-LOOK = 2  # counts up when the same settings give other pictures, so that clips of before are rendered again
+APPEARANCE = 2  # counts up when the same settings give other pictures, so that older clips are rendered again
 STRIDE, WINDOW = 4, 8  # of the features that the written configuration expects
 # x264's newer vector code makes other decisions from one run to the next: what it may use are the instructions that all
 # x86 processors have, elsewhere none.
@@ -68,7 +68,7 @@ def write_zoombench_video(folder: Path, bench: VideoBench, console: Console | No
     console = console or Console(stderr=True)
     encoder = _encoder(folder)
     settings = {key: value for key, value in asdict(bench).items() if key != "clips"}
-    settings |= {"look": LOOK, "encoder": encoder}
+    settings |= {"look": APPEARANCE, "encoder": encoder}
     finished = _finished(folder, settings)
     _note_finished(folder, settings, finished)  # before the first clip: what other settings made counts no longer
     missing = [i for i in range(bench.clips) if clip_name(i) not in finished]

@@ -58,6 +58,7 @@ def run_bench(
         predictions={s: [_predictions(members[s, seed], out) for seed in seeds] for s in settings},
         runs={s: [pooled([done[one.name] for one in members[s, seed]]) for seed in seeds] for s in settings},
         resamples=resamples or RESAMPLES,
+        console=console,
     )
     trained = trained_by([out / one.name for several in members.values() for one in several])
     results: dict[str, Any] = {

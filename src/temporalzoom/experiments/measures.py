@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from rich.console import Console
 
 from temporalzoom.config import BMNSection, Config
 from temporalzoom.datasets.samples import Sample
@@ -29,6 +30,7 @@ from temporalzoom.metrics.bootstrap import (
 )
 from temporalzoom.metrics.latency import latency_ratio, measure_latency, threads
 from temporalzoom.models.runtime import keep_freed_memory
+from temporalzoom.progress import track
 from temporalzoom.segments import Segments
 
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -54,6 +56,7 @@ class Bench:
     runs: Mapping[str, Sequence[Run]]
     resamples: int
     _samples: dict[str, tuple[Sample, ...]] = field(default_factory=dict)
+    console: Console | None = None  # for progress
 
     def samples(self, system: str) -> tuple[Sample, ...]:
         """The test subset as a system reads it, of the first fold where there are folds."""
@@ -73,12 +76,12 @@ def compared(bench: Bench, comparisons: Sequence[tuple[str, str]], baseline: str
     """
     latencies = measure_latencies(bench, baseline)
     systems: dict[str, Any] = {}
-    for name, predictions in bench.predictions.items():
+    for name, predictions in track(bench.predictions.items(), "intervals", bench.console, "systems"):
         systems[name] = levels(bench.truth, predictions, bench.resamples)
         systems[name] |= costs(bench.runs[name], bench.runs.get(baseline)) | latencies[name]
         if isinstance(bench.configs[name].model, BMNSection):
             systems[name]["map"] = map_reach(bench, name, baseline)
-    found = differences(bench.truth, bench.predictions, comparisons, bench.resamples)
+    found = differences(bench.truth, bench.predictions, comparisons, bench.resamples, bench.console)
     return {"baseline": baseline, "systems": systems, "differences": found}
 
 
@@ -138,9 +141,12 @@ def measure_latencies(bench: Bench, baseline: str, rounds: int = 30) -> dict[str
         longest = bench.configs[name].inference.max_length
         features = torch.from_numpy(samples[len(samples) // 2].features[:longest].copy())[None]
         mask = torch.ones(features.shape[:2], dtype=torch.bool)
-        calls[name], positions[name] = partial(Localizer.load(folder).model, features, mask), features.shape[1]
+        calls[name], positions[name] = (
+            partial(Localizer.load(folder, device="cpu").model, features, mask),
+            features.shape[1],
+        )
     with threads(1):
-        times = measure_latency(calls, rounds)
+        times = measure_latency(calls, rounds, watch=lambda turns: track(turns, "timing", bench.console, "rounds"))
     result: dict[str, dict[str, Any]] = {}
     for name in bench.folders:
         result[name] = {"latency_ms": 1000 * times[name].median, "latency_positions": positions[name]}
@@ -155,13 +161,14 @@ def differences(
     predictions: Mapping[str, Sequence[Predictions]],
     comparisons: Sequence[tuple[str, str]],
     resamples: int,
+    console: Console | None = None,
 ) -> dict[str, Any]:
     """`{"tzn - uniform-6": {"0.7": {"value", "low", "high", "p"}}}`, in percent.
 
     p is that of one difference: what a table shows of them is corrected together, when it is read.
     """
     table: dict[str, dict[str, dict[str, float]]] = {}
-    for first, second in comparisons:
+    for first, second in track(comparisons, "differences", console, "pairs"):
         if first not in predictions or second not in predictions:
             continue
         found = paired_difference(truth, predictions[first], predictions[second], THRESHOLDS, resamples)

@@ -153,7 +153,7 @@ class Localizer:
         fps: float | None = None,
         backbone: str | None = None,
     ) -> RecordingReader:
-        """What reads recordings for this model; arguments as in a call. What is wrong with them is said here."""
+        """What reads recordings for this model; arguments as in a call. Wrong ones raise InputError here."""
         if grid is not None:
             if any(given is not None for given in (stride, window, fps)):
                 raise InputError("grid: is stride, window and fps at once; leave those out")

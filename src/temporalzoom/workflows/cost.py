@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from rich.console import Console
 from torch import Tensor, nn
 
 from temporalzoom.config import Config, ZoomSection, changed, load_config
@@ -40,6 +41,7 @@ from temporalzoom.metrics.latency import (
 from temporalzoom.models import TemporalZoom
 from temporalzoom.models.layers import TokenLayout, TransformerLayer
 from temporalzoom.models.runtime import products_in
+from temporalzoom.progress import track
 from temporalzoom.runs.checkpoint import find_checkpoint, load_weights, read_info
 from temporalzoom.runs.network import model_from_config, oracle_reach
 
@@ -147,6 +149,7 @@ def compare_cost(
     baseline_model: Path | None = None,
     threads_used: int = 1,
     repeats: int = 20,
+    console: Console | None = None,
 ) -> CostComparison:
     """The network of a configuration, with random weights, or of a trained run, beside a baseline of either kind.
 
@@ -166,7 +169,7 @@ def compare_cost(
     else:
         opponent = _settings(baseline, baseline_model, ())
     with threads(threads_used):
-        return _compare(system, _system(opponent, split, baseline_model), split.samples[:RECORDINGS], repeats)
+        return _compare(system, _system(opponent, split, baseline_model), split.samples[:RECORDINGS], repeats, console)
 
 
 def _settings(config: str | Path | None, run: Path | None, overrides: Sequence[str]) -> Config:
@@ -204,9 +207,11 @@ def _system(config: Config, split: Split, run: Path | None) -> System:
     return System(config.model.name, model, config, str(run or "random weights"), note if adaptive else None)
 
 
-def _compare(system: System, baseline: System, samples: Sequence[Sample], repeats: int) -> CostComparison:
+def _compare(
+    system: System, baseline: System, samples: Sequence[Sample], repeats: int, console: Console | None
+) -> CostComparison:
     runs = {"system": _runner(system, samples), "baseline": _runner(baseline, samples)}
-    latency = measure_latency(runs, repeats)
+    latency = measure_latency(runs, repeats, watch=lambda turns: track(turns, "timing", console, "rounds"))
     return CostComparison(
         _measure(system, samples, latency["system"], repeats),
         _measure(baseline, samples, latency["baseline"], repeats),

@@ -83,7 +83,7 @@ def run_sweep(
     failed: dict[str, str] = {}
     waiting = deque(run for run in runs if run.member.name not in done)
     running: list[_Run] = []
-    told = False
+    announced = False
     shown_at = 0.0
     with interruptible() as stop, SweepDisplay(len(runs), len(done), console) as display:
         try:
@@ -99,18 +99,18 @@ def run_sweep(
                         failed[name] = str(error)
                         display.failed(name, failed[name])
                 time.sleep(POLL_SECONDS)
-                if stop.is_set() and not told:
+                if stop.is_set() and not announced:
                     display.stopping(len(running))
                     for run in running:
                         run.process.send_signal(signal.SIGINT)
-                    told = True
+                    announced = True
                 for run in [run for run in running if run.process.poll() is not None]:
                     running.remove(run)
                     name, reason = run.member.name, run.failure()
                     if reason is None:
                         done[name] = run.result() or {}
                         display.finished(name, done[name])
-                    elif told:  # whatever ended it, the next call goes on from there
+                    elif announced:  # whatever ended it, the next call goes on from there
                         display.stopped(name)
                     else:
                         failed[name] = reason
