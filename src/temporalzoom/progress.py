@@ -102,7 +102,7 @@ class Progress:
                 self._draw()
                 self._bar.stop()
         elif kind is None and self.completed > self._first and self._clock() - self._began >= self._patience:
-            self._print(f"took {_clock_time(self._clock() - self._began)}")
+            self._print(f"took {clock_time(self._clock() - self._began)}")
 
     def advance(self, amount: float = 1, note: str | None = None) -> None:
         """`amount` more is done. note: shown from here on."""
@@ -148,7 +148,7 @@ class Progress:
         done = self.completed - self._first
         if self.total is None or done <= 0:
             return ""
-        return f"{_clock_time((now - self._began) / done * max(self.total - self.completed, 0))} left"
+        return f"{clock_time((now - self._began) / done * max(self.total - self.completed, 0))} left"
 
 
 def track(
@@ -166,7 +166,7 @@ def track(
             progress.advance()
 
 
-def _clock_time(seconds: float) -> str:
+def clock_time(seconds: float) -> str:
     """`0:32`, `12:05`, `1:02:03`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)

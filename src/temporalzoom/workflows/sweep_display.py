@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
+
+from temporalzoom.progress import clock_time
 
 
 class SweepDisplay:
@@ -18,13 +29,16 @@ class SweepDisplay:
 
     def __init__(self, total: int, skipped: int, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True)
-        self.total, self.done, self.failures = total, skipped, 0
+        self.total, self.done, self.failures, self.skipped = total, skipped, 0, skipped
+        self._began = time.monotonic()
         self._bars = Progress(
             TextColumn("{task.description}", markup=False),  # a name may hold square brackets
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[note]}"),
             TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
             console=self.console,
             disable=not self.console.is_terminal,
         )
@@ -71,7 +85,12 @@ class SweepDisplay:
         self._bars.update(self._all, completed=self.done + self.failures, note=note)
 
     def _count(self) -> str:
-        return f"{self.done} of {self.total} done" + (f", {self.failures} failed" if self.failures else "")
+        text = f"{self.done} of {self.total} done" + (f", {self.failures} failed" if self.failures else "")
+        ended = self.done + self.failures
+        if ended == self.total:
+            return text
+        each = (time.monotonic() - self._began) / (ended - self.skipped)  # several run at a time: as they end
+        return f"{text}, about {clock_time(each * (self.total - ended))} left"
 
     def _say(self, text: str) -> None:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
