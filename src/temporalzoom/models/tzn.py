@@ -68,11 +68,11 @@ class TemporalZoom(nn.Module):
     pruning: the paper's token pruning: positions outside the `keep` most important ones do not enter the deep path,
     but those up to `protect` positions from a boundary of the shallow distance field always may. Off by default: depth
     selects a tenth of the positions (`share`), and pruning, which keeps eight tenths and ranks them by the same logits,
-    drops none of these (0 of 1061 active positions of a network trained on ZoomBench), but costs time. It matters where
+    drops none of these, but costs time. It matters where
     depth=False.
 
     hysteresis: of tau along time, in a `band`: `hold` or `deadzone` (see `depth`). Off by default: around its threshold
-    tau is so steep that `hold` changed whether a position is active at 1 of 12288, and the flip rate not at all.
+    tau is so steep that `hold` changes next to none of the positions that are active.
     """
 
     def __init__(
