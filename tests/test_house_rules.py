@@ -44,7 +44,7 @@ KNOWS = {
     "metrics": {"errors", "segments"},
     "signals": {"errors", "segments", "timegrid", "atomic", "device", "interrupts", "progress"},
     "models": {"errors", "bdr", "device"},
-    "runs": {"errors", "timegrid", "bdr", "config", "models", "signals"},
+    "runs": {"errors", "timegrid", "bdr", "atomic", "config", "models", "signals"},
     "datasets": {"errors", "segments", "timegrid", "atomic", "config", "formats", "progress", "signals"},
     "training": {"errors", "segments", "timegrid", "bdr", "atomic", "config", "datasets", "models", "runs", "signals"}
     | {"interrupts", "progress"},

@@ -79,7 +79,7 @@ class AugmentConfig(Section):
     noise: NotNegative = 0.0
     """standard deviation of added noise, in units of the channel's own"""
     drop: Share = 0.1
-    """probability that a channel is zero throughout a crop"""
+    """probability that a channel is constant, at its mean, throughout a crop"""
 
 
 class BDRConfig(Section):

@@ -14,13 +14,15 @@ from torch import nn
 from temporalzoom.errors import InputError
 from temporalzoom.inference.decoding import decode
 from temporalzoom.inference.fusion import VideoScores, check_scores, fuse, read_video_scores
+from temporalzoom.inference.members import TIOU, fuse_members
 from temporalzoom.inference.onnx_network import OnnxNetwork
-from temporalzoom.inference.recordings import NetworkInput, RecordingReader
+from temporalzoom.inference.recordings import NetworkInput, Opened, RecordingReader
 from temporalzoom.inference.windows import run_network
 from temporalzoom.models import Outputs
 from temporalzoom.models.runtime import move_network
 from temporalzoom.runs.checkpoint import find_checkpoint, load_network, read_info
 from temporalzoom.runs.description import ModelDescription
+from temporalzoom.runs.members import read_members
 from temporalzoom.segments import AGNOSTIC, Segments
 from temporalzoom.signals.backbones import Backbone, backbone
 from temporalzoom.signals.extraction import ExtractionSettings
@@ -50,11 +52,15 @@ class Localizer:
 
     Attributes:
         options: settings of inference (`inference.*`), those of training until others are assigned.
+        members: of a run of several networks (`tzoom fit`), a Localizer each: what they find is fused, and `model` is
+            the first one's. Empty for one network.
     """
 
     def __init__(self, model: nn.Module, description: ModelDescription, backbone: Backbone | None = None) -> None:
         self.model, self.description, self.backbone = model.eval(), description, backbone
         self.options = description.inference
+        self.members: tuple[Localizer, ...] = ()
+        self.fusion_tiou = TIOU
         self.device = "auto"  # as `to` was given it
         self._built: dict[str, Backbone] = {}
         self._scores: tuple[Path, VideoScores] | None = None  # of the file that was read last
@@ -64,7 +70,8 @@ class Localizer:
         """A model from disk.
 
         Args:
-            path: a run folder (its latest checkpoint), a checkpoint folder, or a file of `tzoom export`.
+            path: a run folder (its best or latest checkpoint, or all of its members), a checkpoint folder, or a file of
+                `tzoom export`.
             budget: for a model with adaptive depth, the share of positions that may go deep; None: as it was trained.
                 An exported file keeps the one it was exported with.
             device: where the network runs: auto (a GPU if there is one), cpu, cuda or mps.
@@ -74,13 +81,40 @@ class Localizer:
                 raise InputError(f"budget: {path} has its own; export it again with --budget {budget:g}")
             network = OnnxNetwork(Path(path))
             return cls(network, network.description).to(device)
+        several = read_members(Path(path))
+        if several is not None:
+            loaded = [cls.load(member, budget, device) for member in several.paths(Path(path))]
+            return cls.of_members(loaded, several.tiou, several.thresholds)
         checkpoint = find_checkpoint(Path(path))
         description = read_info(checkpoint)
         model, trained_backbone = load_network(checkpoint, description, budget)
         return cls(model, description, trained_backbone).to(device)
 
+    @classmethod
+    def of_members(
+        cls, members: Sequence[Localizer], tiou: float = TIOU, thresholds: Mapping[str, float] | None = None
+    ) -> Localizer:
+        """Several networks for the same classes as one.
+
+        Args:
+            members: a Localizer each.
+            tiou: from which overlap on two of their segments are the same instance.
+            thresholds: lowest fused score that is shown, by class; None: those of the first member.
+        """
+        first = members[0]
+        for other in members[1:]:
+            if other.classes != first.classes:
+                raise InputError(f"members find different classes: {first.classes} and {other.classes}")
+        fused = cls(first.model, first.description, first.backbone)
+        fused.members, fused.fusion_tiou, fused.device = tuple(members), tiou, first.device
+        if thresholds:
+            fused.options = first.options.model_copy(update={"threshold": dict(thresholds)})
+        return fused
+
     def to(self, device: str) -> Localizer:
         """Its networks move to a device: `auto` (the fastest that is there), `cpu`, `cuda` or `mps`."""
+        for member in self.members:
+            member.to(device)
         self.device = device
         move_network(self.model, device)
         if self.backbone is not None:
@@ -139,10 +173,28 @@ class Localizer:
         with _naming(recording):
             if self.options.video_scores is not None:
                 self._scores_of(name)  # what is missing is missing before the work
-            prepared = reader.read(recording, duration, progress)
-            found = self.segments(self.outputs(prepared.features), prepared.grid, prepared.duration, name)
+            found = self._found(reader.open(recording, progress), reader, duration, name)
         found = found.filter(min_score=self.options.threshold if threshold is None else threshold)
         return found if top is None else found.top(top)
+
+    def _found(self, opened: Opened, reader: RecordingReader, duration: float | None, name: str | None) -> Segments:
+        """All segments of a recording that was read, down to `inference.min_score`; those of members fused."""
+        if not self.members:
+            prepared = reader.prepare(opened, duration)
+            return self.segments(self.outputs(prepared.features), prepared.grid, prepared.duration, name)
+        parts = []
+        for member in self.members:
+            member.options = self.options.model_copy(update={"threshold": member.options.threshold})
+            parts.append(member._found(opened, member._like(reader), duration, name))
+        return self.fused(parts)
+
+    def fused(self, parts: Sequence[Segments]) -> Segments:
+        """What the members found in one recording, as one."""
+        return fuse_members(parts, self.fusion_tiou, self.options.min_score)
+
+    def _like(self, reader: RecordingReader) -> RecordingReader:
+        """For this model, what `reader` is for another one."""
+        return RecordingReader(self.description, self._backbone, **reader.asked, backbone=reader.name)
 
     def reader(
         self,
@@ -176,6 +228,8 @@ class Localizer:
             Outputs with tensors of (T, ...).
         """
         self._refuse_oracle(features)
+        if self.members:
+            raise InputError(f"{len(self.members)} members have no common raw outputs; ask one of `members`")
         return run_network(
             self.model, self.checked(features), self.options.max_length, precision=self.options.precision
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +31,15 @@ class NetworkInput:
     features: Floats
     grid: TimeGrid
     duration: float
+
+
+class Opened(NamedTuple):
+    """A recording that was read. signal: (N, C) rows or (T, C) features; grid: of features; duration: in seconds, None
+    where only the number of rows tells it."""
+
+    signal: ArrayLike
+    grid: TimeGrid
+    duration: float | None
 
 
 def is_video(file: Path) -> bool:
@@ -68,7 +77,7 @@ class RecordingReader:
     ) -> None:
         asked = {"stride": stride, "window": window, "fps": fps}
         self.asked = {key: value for key, value in asked.items() if value is not None}
-        self.description, self._build, self._name = description, build, backbone
+        self.description, self._build, self.name = description, build, backbone
         framing = description.preparation.framing
         for key, value in self.asked.items():
             if framing is not None and key != "fps" and value != getattr(framing, key):
@@ -95,19 +104,26 @@ class RecordingReader:
             duration: in seconds; None: what the file says, or what its rows cover.
             progress: called with the number of frames, now and then while a video is decoded.
         """
+        return self.prepare(self.open(recording, progress), duration)
+
+    def open(self, recording: str | Path | ArrayLike, progress: Callable[[int], None] | None = None) -> Opened:
+        """The recording as it is, arguments as in `read`. Models that share their features can share it."""
         if not isinstance(recording, str | Path):
-            signal: ArrayLike = recording
-            grid, known = self._own_grid(), None
-        elif is_video(Path(recording)):
-            signal, grid, known = self._decoded(Path(recording), progress)
-        else:
-            signal, grid, known = self._stored(Path(recording))
+            return Opened(recording, self._own_grid(), None)
+        if is_video(Path(recording)):
+            return Opened(*self._decoded(Path(recording), progress))
+        return Opened(*self._stored(Path(recording)))
+
+    def prepare(self, opened: Opened, duration: float | None = None) -> NetworkInput:
+        """What the network takes of a recording that was read. duration: as in `read`."""
         preparation, width = self.description.preparation, self.description.input_width
-        features, final = preparation.apply(signal, grid, width)
+        framing = preparation.framing
+        grid = opened.grid if framing is None else replace(opened.grid, stride=framing.stride, window=framing.window)
+        features, final = preparation.apply(opened.signal, grid, width)
         if duration is None:
             # A raw signal goes on after its last whole window.
-            rows = grid if preparation.framing is None else TimeGrid(1, 1, grid.fps)
-            duration = known or rows.duration(len(np.asarray(signal)))
+            rows = grid if framing is None else TimeGrid(1, 1, grid.fps)
+            duration = opened.duration or rows.duration(len(np.asarray(opened.signal)))
         return NetworkInput(features, final, duration)
 
     def _stored(self, file: Path) -> tuple[Floats, TimeGrid, float | None]:
@@ -144,7 +160,7 @@ class RecordingReader:
         if described.preparation.framing is not None:
             raise InputError("the model was trained on raw signals, so it takes those, and no videos")
         check_settings(None, None, self.asked.get("fps"))
-        name = self._name or (None if trained is None else trained.backbone)
+        name = self.name or (None if trained is None else trained.backbone)
         if name is None:
             raise InputError(
                 "the model does not say how its features were made from videos; name what made them: --backbone, "

@@ -16,9 +16,11 @@ from torch import Tensor, nn
 from temporalzoom.errors import InputError
 from temporalzoom.models.tzn import TemporalZoom
 from temporalzoom.runs.description import ModelDescription
+from temporalzoom.runs.members import single
 from temporalzoom.runs.network import backbone_from_config, model_from_config, video_model_from_config
 from temporalzoom.signals.backbones import Backbone
 
+BEST = "best"  # the folder of the best checkpoint of a run
 SCALER = "gradient scaler/"  # no parameter has a name with a space
 
 
@@ -54,7 +56,8 @@ def save_checkpoint(
     folder = checkpoint_folder(run, description.step)
     training = _optimizer_tensors(model, optimizer) | _tensors(state or {}) | _scaler_tensors(scaler)
     try:
-        _write(folder, description, model, average, training)
+        weights, averaged = _tensors(model.state_dict()), _tensors(average.state_dict())
+        _write(folder, description, {"weights": weights, "average": averaged, "optimizer": training})
     except (OSError, SafetensorError) as error:
         raise InputError(f"{folder}: cannot be written ({error})") from None
     for old in list_checkpoints(run)[:-keep]:
@@ -64,15 +67,22 @@ def save_checkpoint(
     return folder
 
 
-def _write(
-    folder: Path, description: ModelDescription, model: nn.Module, average: nn.Module, training: dict[str, Tensor]
-) -> None:
+def save_best(run: Path, description: ModelDescription, average: nn.Module) -> Path:
+    """Keep the network as it is now as the run's best. It can be used, not trained on."""
+    folder = run / BEST
+    try:
+        _write(folder, description, {"average": _tensors(average.state_dict())})
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{folder}: cannot be written ({error})") from None
+    return folder
+
+
+def _write(folder: Path, description: ModelDescription, files: Mapping[str, dict[str, Tensor]]) -> None:
     draft = folder.with_suffix(".tmp")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
-    save_file(_tensors(model.state_dict()), draft / "weights.safetensors")
-    save_file(_tensors(average.state_dict()), draft / "average.safetensors")
-    save_file(training, draft / "optimizer.safetensors")
+    for name, tensors in files.items():
+        save_file(tensors, draft / f"{name}.safetensors")
     (draft / "checkpoint.json").write_text(json.dumps(description.to_json(), indent=1), encoding="utf-8")
     for file in draft.iterdir():
         with open(file, "rb") as handle:
@@ -82,11 +92,13 @@ def _write(
 
 
 def find_checkpoint(path: Path) -> Path:
-    """A checkpoint folder, or the latest checkpoint of a run folder."""
+    """A checkpoint folder, or of a run folder the best checkpoint, if it was validated, else the latest."""
     if not path.is_dir():
         raise InputError(f"{path}: no such run or checkpoint folder")
-    if (path / "checkpoint.json").is_file():
-        return path
+    path = single(path)
+    for folder in (path, path / BEST):
+        if (folder / "checkpoint.json").is_file():
+            return folder
     found = list_checkpoints(path)
     if not found:
         raise InputError(f"{path}: holds no checkpoint; is it the folder given to 'tzoom train --out'?")

@@ -64,7 +64,8 @@ class Augmentation:
 
     def __init__(self, options: AugmentConfig, samples: Sequence[Sample], data: DataConfig | None = None) -> None:
         self.options = options
-        self.scale = channel_statistics(samples)[1] if options.noise else None
+        # In the units of the signal: zero is far outside of what a coordinate, or gravity, ever is.
+        self.mean, self.scale = channel_statistics(samples) if options.noise or options.drop else (None, None)
         width, data = samples[0].signal.shape[1], data or FolderData()
         channels = self.channels = width - flag_channels(data, width)
         if options.rotate and data.keypoints:
@@ -114,17 +115,17 @@ class Augmentation:
         )
 
     def vary(self, signal: Floats, random: np.random.Generator) -> Floats:
-        """(N, C) -> (N, C): rotated, noisier, with channels set to zero."""
+        """(N, C) -> (N, C): rotated, noisier, with channels set to their mean."""
         options, channels = self.options, self.channels
         signal, flags = signal[:, :channels], signal[:, channels:]
         if options.rotate:
             turned = signal.reshape(len(signal), -1, 3) @ rotation(random, np.radians(options.rotate))
             signal = turned.reshape(len(signal), channels)
-        if self.scale is not None:
+        if options.noise and self.scale is not None:
             signal = signal + random.normal(0, options.noise, signal.shape).astype(np.float32) * self.scale[:channels]
-        if options.drop:
+        if options.drop and self.mean is not None:
             kept = random.random((channels,)) >= options.drop
-            signal = signal * kept.astype(np.float32)
+            signal = np.where(kept, signal, self.mean[:channels])
             if flags.shape[1] == channels:  # one each; those of keypoints belong to several channels
                 flags = np.where(kept, flags, np.float32(1))
         return np.concatenate([signal, flags], axis=1) if flags.shape[1] else signal

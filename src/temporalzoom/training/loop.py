@@ -28,8 +28,15 @@ from temporalzoom.models.runtime import (
     products_in,
 )
 from temporalzoom.models.video import VideoDetector
-from temporalzoom.runs.checkpoint import list_checkpoints, load_optimizer, load_weights, read_info, save_checkpoint
-from temporalzoom.runs.description import describe
+from temporalzoom.runs.checkpoint import (
+    list_checkpoints,
+    load_optimizer,
+    load_weights,
+    read_info,
+    save_best,
+    save_checkpoint,
+)
+from temporalzoom.runs.description import ModelDescription, describe
 from temporalzoom.runs.network import (
     backbone_from_config,
     distance_scales,
@@ -43,6 +50,7 @@ from temporalzoom.training.metrics_log import MetricsLog
 from temporalzoom.training.objective import RunningPositives, objective
 from temporalzoom.training.optimizer import build_optimizer, learning_rate, update_average
 from temporalzoom.training.progress import TrainingProgress
+from temporalzoom.training.validation import Score, Validation
 from temporalzoom.training.video_batches import video_batch
 
 CLIP_NORM = 1.0  # of the gradients of a step
@@ -57,8 +65,20 @@ class TrainingInterrupted(Exception):
 
 
 @denormals_as_zero()
-def train(config: Config, split: Split, run: Path, *, resume: bool = False, console: Console | None = None) -> Path:
+def train(
+    config: Config,
+    split: Split,
+    run: Path,
+    *,
+    resume: bool = False,
+    console: Console | None = None,
+    validate: Score | None = None,
+) -> Path:
     """Train on `split` and leave everything in the folder `run`. Returns the last checkpoint.
+
+    validate: from the averaged network and its description to a score, such as its mAP on recordings that are not
+    trained on. It is asked now and then; the best state is kept beside the checkpoints, and training
+    ends where it has long been surpassed.
 
     The same config, data and thread count give the same weights, on the processor bit for bit, however often the run
     was interrupted and resumed: batches and dropout depend on (seed, step) only. A run may go on on another device; its
@@ -99,32 +119,42 @@ def train(config: Config, split: Split, run: Path, *, resume: bool = False, cons
         if positives is not None:
             positives.mean = state["positives"]
 
-    def save() -> Path:
+    def described() -> ModelDescription:
         framing = split.samples[0].framing
-        described = describe(
-            config, split.classes, input_width, grid, split.origin, step, framing=framing, backbone=built
-        )
+        return describe(config, split.classes, input_width, grid, split.origin, step, framing=framing, backbone=built)
+
+    def save() -> Path:
         state = {} if positives is None else {"positives": positives.mean}
-        return save_checkpoint(run, described, model, average, optimizer, options.keep_checkpoints, state, scaler)
+        return save_checkpoint(run, described(), model, average, optimizer, options.keep_checkpoints, state, scaler)
 
     model.train()
+    validation = None if validate is None else Validation(run, validate, options.steps, step)
     began = time.monotonic()
     with (
         closing(MetricsLog(run, from_step=step)) as log,
         interruptible() as interrupted,
         TrainingProgress(config.model.name, step, options.steps, console) as progress,
     ):
-        while step < options.steps:
+        while step < options.steps and not (validation is not None and validation.is_hopeless(step)):
             torch.manual_seed(_dropout_seed(config.seed, step))
             terms, norm = _step(model, optimizer, scaler, split, config, step, augmentation, positives)
             update_average(average, model, step, options.ema_decay)
             step += 1
             progress.update(step, terms)
-            if step % options.log_every == 0 or step == options.steps:
+            scored = {}
+            if validation is not None and validation.is_due(step):
+                progress.note("validating")
+                average.eval()
+                score = validation.ask(average, described())
+                if validation.is_best(step):
+                    save_best(run, described(), average)
+                scored = {"validation": score}
+                progress.note(f"validation {100 * score:.1f}")
+            if scored or step % options.log_every == 0 or step == options.steps:
                 rate = learning_rate(step - 1, options)
                 seconds = time.monotonic() - began
                 size = {"gradient_norm": norm} if math.isfinite(norm) else {}  # JSON has no infinity
-                log.write(step, terms | size | {"learning_rate": rate, "seconds": round(seconds, 3)})
+                log.write(step, terms | size | scored | {"learning_rate": rate, "seconds": round(seconds, 3)})
             if interrupted.is_set():
                 raise TrainingInterrupted(save(), step)
             if step % options.checkpoint_every == 0 and step < options.steps:

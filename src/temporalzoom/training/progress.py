@@ -18,7 +18,7 @@ class TrainingProgress:
     def __init__(
         self, name: str, step: int, total: int, console: Console | None = None, smoothing: float = 0.95
     ) -> None:
-        self.smoothing, self.terms = smoothing, dict[str, float]()
+        self.smoothing, self.terms, self._note = smoothing, dict[str, float](), ""
         self._progress = Progress(
             console or Console(stderr=True), name, total, "steps", completed=step, patience=0, line_share=LINE_SHARE
         )
@@ -36,4 +36,8 @@ class TrainingProgress:
         for name, value in terms.items():
             self.terms[name] = self.smoothing * self.terms.get(name, value) + (1 - self.smoothing) * value
         shown = (f"{name} {value:.3f}" for name, value in self.terms.items() if "variance" not in name)
-        self._progress.update(step, " ".join(shown))
+        self._progress.update(step, " ".join((*shown, self._note) if self._note else shown))
+
+    def note(self, text: str) -> None:
+        """Shown beside the terms from the next step on."""
+        self._note = text

@@ -65,12 +65,14 @@ def run_sweep(
     workers: int | None = None,
     threads: int = 1,
     thresholds: Sequence[float] = THRESHOLDS,
+    validate: bool = False,
     console: Console | None = None,
 ) -> SweepResult:
     """Train and evaluate every member in `out/<name>`, `workers` at a time, in their order; what is done is skipped.
 
     workers: processes at a time, each with `threads` threads; None: as many as fill the cores. The thread count is
     fixed for each member because it decides the order of sums: results repeat bit for bit only with the same count.
+    validate: each keeps the state that scores best on its own test recordings, which are validation data then.
     A member that fails leaves the others alone, and is run again by the next call.
     """
     _check_names(members)
@@ -78,7 +80,9 @@ def run_sweep(
         raise InputError(f"workers and threads must be at least 1, got {workers} and {threads}")
     workers = workers or max(1, usable_cores() // threads)
     members = [Member(member.name, _with_absolute_paths(member.config)) for member in members]
-    runs = [_Run(member, Path(out) / member.name, threads, tuple(map(float, thresholds))) for member in members]
+    runs = [
+        _Run(member, Path(out) / member.name, threads, tuple(map(float, thresholds)), validate) for member in members
+    ]
     done = {run.member.name: result for run in runs if (result := run.finished_before()) is not None}
     failed: dict[str, str] = {}
     waiting = deque(run for run in runs if run.member.name not in done)
@@ -134,8 +138,11 @@ class _Run:
 
     process: subprocess.Popen[bytes]
 
-    def __init__(self, member: Member, folder: Path, threads: int, thresholds: tuple[float, ...]) -> None:
+    def __init__(
+        self, member: Member, folder: Path, threads: int, thresholds: tuple[float, ...], validate: bool = False
+    ) -> None:
         self.member, self.folder, self.threads, self.thresholds = member, folder, threads, thresholds
+        self.validate = validate
 
     def finished_before(self) -> dict[str, Any] | None:
         """The result of an earlier call. A folder with work done under another configuration is an error."""
@@ -160,7 +167,8 @@ class _Run:
         with replacing(self.folder / CONFIG) as file:
             file.write(dump_config(self.member.config))
         with replacing(self.folder / SETTINGS) as file:
-            settings = {"name": self.member.name, "threads": self.threads, "thresholds": self.thresholds}
+            settings: dict[str, Any] = {"name": self.member.name, "threads": self.threads}
+            settings |= {"thresholds": self.thresholds, "validate": self.validate}
             json.dump(settings, file, indent=1)
         count = str(self.threads)
         environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), count)

@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 from rich.console import Console
+from torch import nn
 
 from temporalzoom.atomic import replacing
 from temporalzoom.config import Config, load_config
@@ -34,10 +35,14 @@ from temporalzoom.inference.localizer import Localizer
 from temporalzoom.interrupts import interruptible
 from temporalzoom.metrics.cost import FlopCount, count_parameters, count_run
 from temporalzoom.runs.checkpoint import list_checkpoints
+from temporalzoom.runs.description import ModelDescription
 from temporalzoom.training import TrainingInterrupted, train
 from temporalzoom.training.metrics_log import read_metrics
+from temporalzoom.training.validation import Score
 from temporalzoom.workflows.evaluate import evaluate_split, sample_outputs
 from temporalzoom.workflows.sweep import CONFIG, PREDICTIONS, RESULT, SETTINGS
+
+VALIDATION_TIOUS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 
 
 def run_member(folder: Path, console: Console | None = None) -> dict[str, Any]:
@@ -46,7 +51,8 @@ def run_member(folder: Path, console: Console | None = None) -> dict[str, Any]:
     settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
     torch.set_num_threads(settings["threads"])
     train_split, test = _subsets(config)
-    train(config, train_split, folder, resume=bool(list_checkpoints(folder)), console=console)
+    validate = held_out_score(test) if settings.get("validate") else None
+    train(config, train_split, folder, resume=bool(list_checkpoints(folder)), console=console, validate=validate)
     localizer = Localizer.load(folder)
     evaluation = evaluate_split(localizer, test, settings["thresholds"], console)
     flops = localization_flops(localizer, test)
@@ -67,6 +73,16 @@ def run_member(folder: Path, console: Console | None = None) -> dict[str, Any]:
     with replacing(folder / RESULT) as file:  # last: where it is, the member is done
         json.dump(result, file, indent=1)
     return result
+
+
+def held_out_score(split: Split) -> Score:
+    """Average mAP on recordings that are not trained on, for the choice of the best state of a training."""
+
+    def score(network: nn.Module, description: ModelDescription) -> float:
+        localizer = Localizer(network, description)
+        return evaluate_split(localizer, split, VALIDATION_TIOUS).detection.average
+
+    return score
 
 
 def localization_flops(localizer: Localizer, split: Split) -> FlopCount:

@@ -1,0 +1,75 @@
+"""Detections of several networks become one set: weighted segment fusion.
+
+Networks that were trained on different recordings, or see time in different steps, err in different places. Where most
+of them find a segment, its ends are averaged and it keeps its score; what only one of them finds falls behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporalzoom.segments import Segments
+
+TIOU = 0.6  # from here on two segments are the same instance
+
+Floats = NDArray[np.float64]
+
+
+def fuse_members(members: Sequence[Segments], tiou: float = TIOU, min_score: float = 0.0) -> Segments:
+    """One set of segments, highest score first, from what each member found in a recording.
+
+    Within a class, segments are taken by descending score. Each joins the cluster that it overlaps most, if by at least
+    `tiou`, or founds one. The ends of a cluster are the means of its segments, weighted by score. Its score is the sum
+    over members of the highest score that each has in it, divided by the number of members.
+
+    One member comes back as it is (but for its order), and so do members that all found the same.
+    """
+    if not members:
+        return Segments.empty()
+    classes = members[0].classes
+    if len(members) == 1:
+        alone = members[0]
+        return alone[np.argsort(-alone.scores, kind="stable")].filter(min_score=min_score)
+    everything = Segments.concatenate(members)
+    owner = np.repeat(np.arange(len(members)), [len(member) for member in members])
+    parts: list[tuple[Floats, Floats, NDArray[np.str_], Floats]] = []
+    for label in np.unique(everything.labels):
+        rows = np.flatnonzero(everything.labels == label)
+        rows = rows[np.argsort(-everything.scores[rows], kind="stable")]
+        columns = everything.starts[rows], everything.ends[rows], everything.scores[rows]
+        starts, ends, scores = _fuse_class(*columns, owner[rows], len(members), tiou)
+        parts.append((starts, ends, np.full(len(starts), label), scores))
+    if not parts:
+        return Segments([], [], [], [], classes=classes)
+    starts, ends, labels, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(-scores, kind="stable")
+    order = order[scores[order] >= min_score]
+    return Segments(starts[order], ends[order], labels[order], scores[order], classes=classes)
+
+
+def _fuse_class(
+    starts: Floats, ends: Floats, scores: Floats, owner: NDArray[np.intp], members: int, threshold: float
+) -> tuple[Floats, Floats, Floats]:
+    """Of one class, by descending score: (N,) each -> starts, ends and scores of the clusters, (M,) each."""
+    count = len(starts)
+    low, high = np.empty(count), np.empty(count)  # of the clusters
+    weight, best = np.zeros(count), np.zeros((count, members))
+    found = 0
+    for start, end, score, member in zip(starts, ends, scores, owner, strict=True):
+        overlap = np.minimum(high[:found], end) - np.maximum(low[:found], start)
+        union = (high[:found] - low[:found]) + (end - start) - overlap
+        shared = np.divide(overlap, union, out=np.zeros(found), where=(overlap > 0) & (union > 0))
+        nearest = int(shared.argmax()) if found else 0
+        if not found or shared[nearest] < threshold:
+            nearest, found = found, found + 1
+            low[nearest], high[nearest] = start, end
+        total = weight[nearest] + score
+        if total > 0:
+            low[nearest] += (start - low[nearest]) * score / total
+            high[nearest] += (end - high[nearest]) * score / total
+        weight[nearest] = total
+        best[nearest, member] = max(best[nearest, member], score)
+    return low[:found], high[:found], best[:found].sum(axis=1) / members
