@@ -6,16 +6,19 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
+from temporalzoom.config import InferenceConfig, PerClass, check_class_names
 from temporalzoom.errors import InputError
 from temporalzoom.inference.decoding import decode
-from temporalzoom.inference.fusion import VideoScores, check_scores, fuse, read_video_scores
+from temporalzoom.inference.fusion import VideoScores, check_scores, fuse, labels_of, read_video_scores
 from temporalzoom.inference.onnx_network import OnnxNetwork
 from temporalzoom.inference.recordings import NetworkInput, RecordingReader
+from temporalzoom.inference.selection import Selection, select
 from temporalzoom.inference.windows import run_network
 from temporalzoom.models import Outputs
 from temporalzoom.models.runtime import move_network
@@ -25,6 +28,13 @@ from temporalzoom.segments import AGNOSTIC, Segments
 from temporalzoom.signals.backbones import Backbone, backbone
 from temporalzoom.signals.extraction import ExtractionSettings
 from temporalzoom.timegrid import TimeGrid
+
+
+class Found(NamedTuple):
+    """Everything that was found in a recording, highest score first, and how long the recording is, in seconds."""
+
+    segments: Segments
+    duration: float
 
 
 class Localizer:
@@ -49,15 +59,16 @@ class Localizer:
         backbone: the one that was trained together with the network; None: it was trained on features.
 
     Attributes:
-        options: settings of inference (`inference.*`), those of training until others are assigned.
+        options: settings of inference (`inference.*`), those of training until others are assigned. A class that they
+            name and the model does not have raises InputError.
     """
 
     def __init__(self, model: nn.Module, description: ModelDescription, backbone: Backbone | None = None) -> None:
         self.model, self.description, self.backbone = model.eval(), description, backbone
+        self._scores: tuple[Path, VideoScores] | None = None  # of the file that was read last
         self.options = description.inference
         self.device = "auto"  # as `to` was given it
         self._built: dict[str, Backbone] = {}
-        self._scores: tuple[Path, VideoScores] | None = None  # of the file that was read last
 
     @classmethod
     def load(cls, path: str | Path, budget: float | None = None, device: str = "auto") -> Localizer:
@@ -88,6 +99,16 @@ class Localizer:
         return self
 
     @property
+    def options(self) -> InferenceConfig:
+        return self._options
+
+    @options.setter
+    def options(self, options: InferenceConfig) -> None:
+        if options.video_scores is None:  # else its file has the classes, see `check_scores`
+            check_class_names(options.per_class, self.classes)
+        self._options = options
+
+    @property
     def classes(self) -> tuple[str, ...]:
         """Labels, in the order of the network's outputs."""
         return self.description.classes
@@ -101,7 +122,10 @@ class Localizer:
         self,
         recording: str | Path | ArrayLike,
         *,
-        threshold: float | None = None,
+        threshold: PerClass | None = None,
+        merge_gap: PerClass | None = None,
+        min_length: PerClass | None = None,
+        no_overlap: bool | None = None,
         top: int | None = None,
         grid: TimeGrid | None = None,
         stride: float | None = None,
@@ -112,12 +136,16 @@ class Localizer:
         backbone: str | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> Segments:
-        """The segments of one recording, highest score first.
+        """The segments of one recording that a user wants to see, highest score first.
 
         Args:
             recording: the path of a video, of a feature file or of a raw signal; or an array, (N, C) rows of a raw
                 signal for a model that was trained on raw signals, else (T, C) features.
-            threshold: lowest score; None: `inference.threshold` of the model.
+            threshold: lowest score; None: `inference.threshold` of the model. Like the next two a number for all
+                classes, or a mapping from class to number, which leaves the classes that it does not name as they are.
+            merge_gap: segments of one class that are at most so many seconds apart become one.
+            min_length: in seconds; shorter segments are dropped.
+            no_overlap: of segments that overlap only the best stay; see `temporalzoom.inference.selection`.
             top: at most this many segments.
             grid, stride, window, fps: the clock of the recording where it is not that of training, as a whole or one by
                 one. A video, and a file with a description beside it, need none.
@@ -132,8 +160,38 @@ class Localizer:
 
         A recording that does not fit the model raises `InputError` with one line that says why.
         """
-        self._refuse_oracle(recording)
+        wanted = self.selection(threshold=threshold, merge_gap=merge_gap, min_length=min_length, no_overlap=no_overlap)
         reader = self.reader(grid=grid, stride=stride, window=window, fps=fps, backbone=backbone)
+        return select(self.find(recording, reader, duration, name, progress).segments, wanted, top)
+
+    def selection(
+        self,
+        *,
+        threshold: PerClass | None = None,
+        merge_gap: PerClass | None = None,
+        min_length: PerClass | None = None,
+        no_overlap: bool | None = None,
+    ) -> Selection:
+        """What a user wants to see, by the model's settings and what a call says; wrong classes raise InputError."""
+        given = Selection.of(self.options).changed(
+            threshold=threshold, merge_gap=merge_gap, min_length=min_length, no_overlap=no_overlap
+        )
+        if any(isinstance(value, Mapping) for value in vars(given).values()):
+            self.check_scores([])  # which reads them
+            scores = None if self.options.video_scores is None else self._scores
+            check_class_names(vars(given), self.classes if scores is None else labels_of(scores[1]))
+        return given
+
+    def find(
+        self,
+        recording: str | Path | ArrayLike,
+        reader: RecordingReader,
+        duration: float | None = None,
+        name: str | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Found:
+        """Everything in one recording, before anything is selected; arguments as in a call, reader: see `reader`."""
+        self._refuse_oracle(recording)
         if name is None and isinstance(recording, str | Path):
             name = Path(recording).stem.removeprefix(self.description.prefix)
         with _naming(recording):
@@ -141,8 +199,7 @@ class Localizer:
                 self._scores_of(name)  # what is missing is missing before the work
             prepared = reader.read(recording, duration, progress)
             found = self.segments(self.outputs(prepared.features), prepared.grid, prepared.duration, name)
-        found = found.filter(min_score=self.options.threshold if threshold is None else threshold)
-        return found if top is None else found.top(top)
+        return Found(found, prepared.duration)
 
     def reader(
         self,
@@ -197,6 +254,7 @@ class Localizer:
                 self._scores = path, read_video_scores(path)
             except InputError as error:
                 raise InputError(f"inference.video_scores: {error}") from None
+        check_class_names(self.options.per_class, labels_of(self._scores[1]))
         check_scores(names, self._scores[1], path)
 
     def _scores_of(self, name: str | None) -> Mapping[str, float]:
