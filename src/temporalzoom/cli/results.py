@@ -25,6 +25,75 @@ from temporalzoom.formats.registry import describe_readable
 
 
 @app.command(
+    epilog="Examples: tzoom clips match9.mp4 found.json --out clips/ --label serve --padding 0.5   |   "
+    "tzoom clips match9.mp4 --model runs/first --out clips/ --top 10"
+)
+def clips(
+    video: Annotated[Path, typer.Argument(help="Video to cut")],
+    segments: Annotated[
+        Path | None,
+        typer.Argument(
+            help=f"File with its segments: predictions or annotations (.json), {describe_readable()}; or use --model",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the clips, VIDEO_START-END_LABEL.mp4")] = Path("clips"),
+    model: Annotated[
+        Path | None, typer.Option(help="Run, checkpoint or exported file: find the segments first")
+    ] = None,
+    label: Annotated[list[str] | None, typer.Option(help="Only segments of this class; may be repeated")] = None,
+    top: Annotated[int | None, typer.Option(min=1, help="Only so many segments, the highest scores")] = None,
+    padding: Annotated[float, typer.Option(min=0, help="Seconds more before and after each segment")] = 0.0,
+    copy: Annotated[
+        bool,
+        typer.Option("--copy", help="Fast, without encoding again: a clip begins at the key frame before its segment"),
+    ] = False,
+    audio: Annotated[
+        bool, typer.Option("--audio/--no-audio", help="With sound, if the video has any, as mono or stereo")
+    ] = True,
+    fps: Annotated[float | None, typer.Option(help="Frames per second, for files that count frames")] = None,
+    threshold: Threshold = None,
+    merge_gap: MergeGap = None,
+    min_length: MinLength = None,
+    no_overlap: NoOverlap = None,
+    settings: Settings = None,
+    device: DeviceOption = None,
+) -> None:
+    """Cut segments out of a video, one file each, exact to the frame. Ctrl-C leaves whole files only."""
+    from temporalzoom.workflows.clips import cut_found
+
+    result = cut_found(
+        video,
+        segments,
+        out,
+        model=model,
+        labels=label or (),
+        top=top,
+        padding=padding,
+        audio=audio,
+        copy=copy,
+        fps=fps,
+        settings=settings or (),
+        device=device,
+        console=notes,
+        threshold=threshold,
+        merge_gap=merge_gap,
+        min_length=min_length,
+        no_overlap=no_overlap,
+    )
+    for line in result.notes:
+        note(line)
+    for path in result.written:
+        say(f"wrote {path}")
+    if not result.written and not result.failed:
+        say(f"{video}: no segment to cut")
+    for reason in result.failed.values():
+        note(f"failed: {reason}")
+    if result.failed:
+        raise typer.Exit(2)
+
+
+@app.command(
     epilog="Examples: tzoom budget found.json --bin 60 --out budget.csv   |   "
     "tzoom budget videos/ --model runs/first --no-overlap"
 )

@@ -20,13 +20,15 @@ from temporalzoom.workflows.localize import localize_files
 
 @dataclass(frozen=True)
 class FoundSegments:
-    """By recording: its segments, and its duration, None where no file says it. failed: why others are missing."""
+    """By recording: its segments, and its duration, None where no file says it. failed: why others are missing.
+    scored: whether scores tell segments apart; annotations and files of most other tools hold none."""
 
     segments: dict[str, Segments]
     durations: dict[str, float | None]
     classes: tuple[str, ...]
     notes: tuple[str, ...] = ()
     failed: dict[str, str] = field(default_factory=dict)
+    scored: bool = True
 
 
 def read_segment_files(paths: Sequence[Path], *, fps: float | None = None) -> Annotations:
@@ -65,35 +67,31 @@ def found_segments(
     fps: float | None = None,
     settings: Sequence[str] = (),
     device: str | None = None,
-    top: int | None = None,
     console: Console | None = None,
     **selection: Any,
 ) -> FoundSegments:
     """The segments of files that hold some; with a model, those that it finds in recordings.
 
-    fps: see `read_segment_files`. settings, device: of the model. top, selection: see `select`; without a model what is
-    not given changes nothing, and what asks for scores is refused where the files have none.
+    fps: see `read_segment_files`. settings, device: of the model. selection: see `Selection.changed`; without a model
+    what is not given changes nothing, and a threshold is refused where the files have no scores.
     """
     if model is not None:
         if fps is not None:
             raise InputError("--fps: for files that count frames; a --model takes recordings")
-        found = localize_files(
-            paths, model, overrides=settings, device=device or "auto", top=top, console=console, **selection
-        )
+        found = localize_files(paths, model, overrides=settings, device=device or "auto", console=console, **selection)
         return FoundSegments(found.segments, dict(found.durations), found.classes, failed=found.failed)
     for option, given in (("--set", settings), ("--device", device)):
         if given:
             raise InputError(f"{option}: goes with --model; these files hold segments already")
     read = read_segment_files(paths, fps=fps)
     segments = read.truth()
-    if not any((each.scores != 1).any() for each in segments.values()):
-        for option, value in (("--top", top), ("--threshold", selection.get("threshold"))):
-            if value is not None:
-                raise InputError(f"{option}: the segments of {paths[0]} have no scores; .json files of results have")
+    scored = any((each.scores != 1).any() for each in segments.values())
+    if not scored and selection.get("threshold") is not None:
+        raise InputError(f"--threshold: the segments of {paths[0]} have no scores; .json files of results have")
     wanted = Selection().changed(**selection)
-    chosen = {name: select(each, wanted, top) for name, each in segments.items()}
+    chosen = {name: select(each, wanted) for name, each in segments.items()}
     durations = {name: recording.duration for name, recording in read.recordings.items()}
-    return FoundSegments(chosen, durations, read.classes, read.notes)
+    return FoundSegments(chosen, durations, read.classes, read.notes, scored=scored)
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
