@@ -58,6 +58,8 @@ def assert_one_line_error(result: tuple[int, str, str], *words: object) -> None:
         ["train"],
         ["eval"],
         ["localize"],
+        ["clips"],
+        ["budget"],
         ["sweep"],
         ["cost"],
         ["data", "check"],
