@@ -7,6 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from temporalzoom.formats import read_predictions
+from temporalzoom.inference.localizer import Localizer
+
 TINY = ("training.steps=3", "model.width=16", "model.heads=2", "model.name=uniform-1", "training.batch_size=2")
 
 
@@ -55,6 +58,8 @@ def assert_one_line_error(result: tuple[int, str, str], *words: object) -> None:
         ["train"],
         ["eval"],
         ["localize"],
+        ["clips"],
+        ["budget"],
         ["sweep"],
         ["cost"],
         ["data", "check"],
@@ -142,6 +147,37 @@ def test_localize_with_other_settings_of_inference(run, bench, tzoom):
 def test_localize_says_why_there_is_nothing(run, bench, tzoom):
     code, out, err = tzoom("localize", bench / "features" / "test_0000.npy", "--model", run, "--threshold", 0.999)
     assert code == 0 and "0 segments" in out and "no segment reaches the score 0.999" in err
+
+
+def test_localize_selects_as_python_does(run, bench, tmp_path, tzoom):
+    recording = bench / "features" / "test_0000.npy"
+    common = ("localize", recording, "--model", run, "--threshold", 0, "--out", tmp_path / "found.json")
+    code, _, err = tzoom(*common, "--no-overlap", "--merge-gap", 0.2, "--min-length", 0.5)
+    assert code == 0, err
+    found = read_predictions(tmp_path / "found.json")["test_0000"]
+    localizer = Localizer.load(run)
+    python = localizer(recording, threshold=0, merge_gap=0.2, min_length=0.5, no_overlap=True)
+    assert found == python and len(found) and (found.durations >= 0.5).all()
+    settings = ("inference.no_overlap=true", "inference.merge_gap=0.2", "inference.min_length=0.5")
+    assert tzoom(*common, *settings)[0] == 0 and read_predictions(tmp_path / "found.json")["test_0000"] == python
+    assert tzoom(*common, *settings, "--overlap", "--merge-gap", 0, "--min-length", 0)[0] == 0
+    assert read_predictions(tmp_path / "found.json")["test_0000"] == localizer(recording, threshold=0)
+    code, out, err = tzoom(*common[:-2], "--min-length", 1000)
+    assert code == 0 and "0 segments" in out and "as long as asked for; the longest lasts" in err
+
+
+def test_settings_of_classes_that_do_not_exist(run, bench, tmp_path, tzoom):
+    recording, name = bench / "features" / "test_0000.npy", Localizer.load(run).classes[0]
+    setting = f"inference.threshold={{default: 0.9, {name}: 0}}"
+    shown = tzoom("localize", recording, "--model", run, "--set", setting, "--out", tmp_path / "found.json")
+    assert shown[0] == 0 and set(read_predictions(tmp_path / "found.json")["test_0000"].labels) == {name}
+    wrong = f"inference.threshold={{{name}z: 0}}"
+    words = ("inference.threshold", f"no class '{name}z'", f"did you mean '{name}'")
+    assert_one_line_error(tzoom("localize", recording, "--model", run, "--set", wrong), *words)
+    again = ("train", bench / "config.yaml", *TINY, "--out", tmp_path / "other", "--set", wrong)
+    assert_one_line_error(tzoom(*again), *words)
+    assert not (tmp_path / "other").exists()
+    assert_one_line_error(tzoom("eval", "--model", run, "inference.no_overlap=true"), "tzoom localize", "min_score")
 
 
 def test_version(tzoom):

@@ -1,6 +1,7 @@
 """The Localizer: from a trained run to segments, and what it says about input that does not fit."""
 
 import json
+import shutil
 import subprocess
 import sys
 import warnings
@@ -16,6 +17,7 @@ from temporalzoom.config import InferenceConfig
 from temporalzoom.datasets.samples import Split
 from temporalzoom.errors import InputError
 from temporalzoom.inference.localizer import Localizer
+from temporalzoom.inference.selection import Selection, select
 from temporalzoom.models import Outputs
 from temporalzoom.runs.checkpoint import find_checkpoint
 from temporalzoom.runs.description import ModelDescription
@@ -66,6 +68,54 @@ def test_what_is_loaded_is_the_average_with_dropout_off(run, localizer):
     stored = load_file(find_checkpoint(run) / "average.safetensors")
     assert all(torch.equal(stored[name], tensor) for name, tensor in localizer.model.state_dict().items())
     assert not localizer.model.training
+
+
+def test_a_call_selects_what_a_user_sees(localizer, features):
+    """By the model's settings, and by what a call says; the ranking itself is not touched."""
+    everything = localizer(features, threshold=0.0)
+    prepared = localizer.prepare(features)
+    assert localizer.segments(localizer.outputs(prepared.features), prepared.grid, prepared.duration) == everything
+    wanted = {"threshold": 0.008, "merge_gap": 0.1, "min_length": 0.3, "no_overlap": True}
+    shown = localizer(features, **wanted)
+    assert 0 < len(shown) < len(everything)
+    assert shown == select(everything, Selection(**wanted))
+    ordered = shown.sort("start")
+    assert (ordered.starts[1:] >= ordered.ends[:-1]).all()
+
+    before = localizer.options
+    try:
+        localizer.options = before.model_copy(update=wanted)
+        assert localizer(features) == shown and localizer(features, top=1) == shown[:1]
+        assert localizer(features, threshold=0.0, merge_gap=0.0, min_length=0.0, no_overlap=False) == everything
+        assert localizer.find(features, localizer.reader()).segments == everything
+    finally:
+        localizer.options = before
+
+
+def test_thresholds_of_classes(localizer, features, split):
+    first, second = split.classes
+    everything = localizer(features, threshold=0.0)
+    low, high = localizer(features, threshold={first: 0.0}), localizer(features, threshold={first: 1.0})
+    assert low.filter(labels=first) == everything.filter(labels=first) and not len(high.filter(labels=first))
+    both = everything.filter(labels=second, min_score=0.009)  # the model's own threshold
+    assert low.filter(labels=second) == both == high.filter(labels=second) and len(both)
+
+
+def test_a_class_that_the_model_does_not_have_is_refused(localizer, features, run, split, tmp_path):
+    name = f"{split.classes[0]}x"
+    complaint = f"no class '{name}'; did you mean '{split.classes[0]}'"
+    with pytest.raises(InputError, match=f"^min_length: {complaint}"):
+        localizer(features, min_length={name: 1.0})
+    wrong = localizer.options.model_copy(update={"threshold": {"default": 0.2, name: 0.5}})
+    with pytest.raises(InputError, match=f"^inference.threshold: {complaint}"):
+        localizer.options = wrong
+    copy = shutil.copytree(run, tmp_path / "run")
+    [file] = copy.rglob("checkpoint.json")
+    told = json.loads(file.read_text())
+    told["inference"]["merge_gap"] = {"default": 0.0, name: 0.5}
+    file.write_text(json.dumps(told))
+    with pytest.raises(InputError, match=f"inference.merge_gap: {complaint}"):
+        Localizer.load(copy)
 
 
 def test_threshold_and_top(localizer, features):

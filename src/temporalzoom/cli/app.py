@@ -14,7 +14,7 @@ from temporalzoom.errors import InputError
 
 # In the order in which a user needs them.
 COMMANDS = (
-    "demo", "data", "extract", "cuts", "train", "eval", "localize", "export",
+    "demo", "data", "extract", "cuts", "train", "eval", "localize", "clips", "budget", "export",
     "recipes", "settings", "sweep", "bench", "cost",
 )  # fmt: skip
 
@@ -60,6 +60,22 @@ Settings = Annotated[
 ]
 DeviceOption = Annotated[
     str | None, typer.Option("--device", help="auto, cpu, cuda or mps; default: auto, a GPU if there is one")
+]
+# What of all that was found is shown, or used.
+Threshold = Annotated[
+    float | None, typer.Option(min=0, max=1, help="Lowest score, of all classes; default: the model's setting")
+]
+MergeGap = Annotated[
+    float | None, typer.Option(min=0, help="Seconds; segments of one class that are no farther apart become one")
+]
+MinLength = Annotated[float | None, typer.Option(min=0, help="Seconds; shorter segments are dropped")]
+NoOverlap = Annotated[
+    bool | None,
+    typer.Option(
+        "--no-overlap/--overlap",
+        help="Of segments that overlap keep the best; slight overlaps are cut in the middle",
+        show_default=False,
+    ),
 ]
 
 

@@ -13,8 +13,12 @@ import typer
 from temporalzoom.cli.app import (
     Budget,
     DeviceOption,
+    MergeGap,
+    MinLength,
+    NoOverlap,
     Overrides,
     Settings,
+    Threshold,
     app,
     changed_settings,
     note,
@@ -159,9 +163,10 @@ def localize(
     settings: Settings = None,
     out: Annotated[Path | None, typer.Option(help="Write here: .json .csv .vtt .srt .eaf .labelstudio.json")] = None,
     budget: Budget = None,
-    threshold: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Lowest score; default: the model's setting")
-    ] = None,
+    threshold: Threshold = None,
+    merge_gap: MergeGap = None,
+    min_length: MinLength = None,
+    no_overlap: NoOverlap = None,
     top: Annotated[int | None, typer.Option(min=1, help="At most this many segments per recording")] = None,
     stride: Annotated[
         float | None, typer.Option(help="Frames between feature vectors, if other than in training")
@@ -190,6 +195,9 @@ def localize(
         budget=budget,
         device=device or "auto",
         threshold=threshold,
+        merge_gap=merge_gap,
+        min_length=min_length,
+        no_overlap=no_overlap,
         top=top,
         stride=stride,
         window=window,

@@ -4,6 +4,7 @@ from temporalzoom.config.base import Device, Precision
 from temporalzoom.config.data import DataConfig, FolderData, InertialData, VideoSetData, ZoomBenchData
 from temporalzoom.config.loading import change_inference, changed, dump_config, dump_tree, load_config, parse_config
 from temporalzoom.config.networks import BMNSection, EncoderSection, ModelConfig, UniformSection, ZoomSection
+from temporalzoom.config.per_class import PerClass, check_class_names
 from temporalzoom.config.recipes import recipe_names, recipe_summary, recipe_text
 from temporalzoom.config.sections import (
     AugmentConfig,
@@ -34,6 +35,7 @@ __all__ = [
     "InertialData",
     "InferenceConfig",
     "ModelConfig",
+    "PerClass",
     "Precision",
     "TrainingConfig",
     "UniformSection",
@@ -42,6 +44,7 @@ __all__ = [
     "ZoomSection",
     "change_inference",
     "changed",
+    "check_class_names",
     "config_fields",
     "dump_config",
     "dump_tree",

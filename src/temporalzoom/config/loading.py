@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from temporalzoom.config.complaints import explain, is_section, keys_below, unknown
 from temporalzoom.config.networks import carried_over
+from temporalzoom.config.per_class import layered
 from temporalzoom.config.recipes import Layer, read_layers
 from temporalzoom.config.sections import Config, InferenceConfig, config_fields
 from temporalzoom.config.unread import given_keys, unread_keys
@@ -112,6 +113,8 @@ def _merged(tree: Tree, own: Tree) -> Tree:
     result = dict(tree)
     for key, value in own.items():
         before = result.get(key)
+        if isinstance(value, dict) and isinstance(before, int | float):
+            before = layered(before, {})  # a number for all classes, now one for each of some
         if not isinstance(value, dict) or not isinstance(before, dict):
             result[key] = before if value is None and isinstance(before, dict) else value
             continue

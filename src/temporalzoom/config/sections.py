@@ -26,6 +26,7 @@ from temporalzoom.config.base import (
 )
 from temporalzoom.config.data import DataConfig, FolderData
 from temporalzoom.config.networks import ModelConfig, ZoomSection
+from temporalzoom.config.per_class import SHOWN, PerClass, ScorePerClass, SecondsPerClass
 
 Tiou = Annotated[float, Field(gt=0, le=1)]
 
@@ -150,8 +151,15 @@ class TrainingConfig(Section):
 
 
 class InferenceConfig(Section):
-    threshold: Share = 0.2
-    """segments with a lower score are not shown to a user; evaluation goes down to `min_score`"""
+    # The first four choose what a user sees. Evaluation ranks everything down to `min_score`.
+    threshold: ScorePerClass = SHOWN
+    """lowest score that a user sees: a number, or `{default: 0.2, CLASS: 0.5}`; evaluation goes down to `min_score`"""
+    merge_gap: SecondsPerClass = 0.0
+    """segments of one class at most so many seconds apart are shown as one; a number or per class; 0: they are not"""
+    min_length: SecondsPerClass = 0.0
+    """shorter segments are not shown; seconds, a number or per class"""
+    no_overlap: bool = False
+    """of segments that overlap only the best are shown; slight overlaps are cut in the middle"""
     min_score: Share = 0.001
     """candidates with a lower score are dropped; default of `bmn`: 1e-5"""
     candidates: Count = 2000
@@ -182,6 +190,12 @@ class InferenceConfig(Section):
     """of the products in the network"""
     video_scores: Path | None = None
     """a classifier's scores per recording, which label the segments of a class-agnostic model"""
+
+    @property
+    def per_class(self) -> dict[str, PerClass]:
+        """The settings that may name classes, by their keys."""
+        keys = ("threshold", "merge_gap", "min_length")
+        return {f"inference.{key}": getattr(self, key) for key in keys}
 
 
 class EvaluationConfig(Section):

@@ -56,6 +56,11 @@ def fuse(segments: Segments, scores: Mapping[str, float], top: int = TOP) -> Seg
     ).sort("score")
 
 
+def labels_of(scores: VideoScores) -> tuple[str, ...]:
+    """Every label that a segment may get."""
+    return tuple(dict.fromkeys(label for row in scores.values() for label in row))
+
+
 def check_scores(names: Sequence[str], scores: VideoScores, path: str | Path) -> None:
     """Complain about recordings that the classifier has no scores for. path: of its file."""
     missing = [name for name in names if not scores.get(name)]

@@ -6,17 +6,20 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
+from temporalzoom.config import InferenceConfig, PerClass, check_class_names
 from temporalzoom.errors import InputError
 from temporalzoom.inference.decoding import decode
-from temporalzoom.inference.fusion import VideoScores, check_scores, fuse, read_video_scores
+from temporalzoom.inference.fusion import VideoScores, check_scores, fuse, labels_of, read_video_scores
 from temporalzoom.inference.members import TIOU, fuse_members
 from temporalzoom.inference.onnx_network import OnnxNetwork
 from temporalzoom.inference.recordings import NetworkInput, Opened, RecordingReader
+from temporalzoom.inference.selection import Selection, select
 from temporalzoom.inference.windows import run_network
 from temporalzoom.models import Outputs
 from temporalzoom.models.runtime import move_network
@@ -27,6 +30,13 @@ from temporalzoom.segments import AGNOSTIC, Segments
 from temporalzoom.signals.backbones import Backbone, backbone
 from temporalzoom.signals.extraction import ExtractionSettings
 from temporalzoom.timegrid import TimeGrid
+
+
+class Found(NamedTuple):
+    """Everything that was found in a recording, highest score first, and how long the recording is, in seconds."""
+
+    segments: Segments
+    duration: float
 
 
 class Localizer:
@@ -51,19 +61,20 @@ class Localizer:
         backbone: the one that was trained together with the network; None: it was trained on features.
 
     Attributes:
-        options: settings of inference (`inference.*`), those of training until others are assigned.
+        options: settings of inference (`inference.*`), those of training until others are assigned. A class that they
+            name and the model does not have raises InputError. What is changed is changed for all members.
         members: of a run of several networks (`tzoom fit`), a Localizer each: what they find is fused, and `model` is
             the first one's. Empty for one network.
     """
 
     def __init__(self, model: nn.Module, description: ModelDescription, backbone: Backbone | None = None) -> None:
         self.model, self.description, self.backbone = model.eval(), description, backbone
-        self.options = description.inference
+        self._scores: tuple[Path, VideoScores] | None = None  # of the file that was read last
         self.members: tuple[Localizer, ...] = ()
         self.fusion_tiou = TIOU
+        self.options = description.inference
         self.device = "auto"  # as `to` was given it
         self._built: dict[str, Backbone] = {}
-        self._scores: tuple[Path, VideoScores] | None = None  # of the file that was read last
 
     @classmethod
     def load(cls, path: str | Path, budget: float | None = None, device: str = "auto") -> Localizer:
@@ -106,9 +117,9 @@ class Localizer:
             if other.classes != first.classes:
                 raise InputError(f"members find different classes: {first.classes} and {other.classes}")
         fused = cls(first.model, first.description, first.backbone)
-        fused.members, fused.fusion_tiou, fused.device = tuple(members), tiou, first.device
         if thresholds:
             fused.options = first.options.model_copy(update={"threshold": dict(thresholds)})
+        fused.members, fused.fusion_tiou, fused.device = tuple(members), tiou, first.device
         return fused
 
     def to(self, device: str) -> Localizer:
@@ -120,6 +131,21 @@ class Localizer:
         if self.backbone is not None:
             self.backbone.to(device)
         return self
+
+    @property
+    def options(self) -> InferenceConfig:
+        return self._options
+
+    @options.setter
+    def options(self, options: InferenceConfig) -> None:
+        if options.video_scores is None:  # else its file has the classes, see `check_scores`
+            check_class_names(options.per_class, self.classes)
+        if self.members:
+            before = dict(self._options)
+            changed = {key: value for key, value in options if value != before[key]}
+            for member in self.members:
+                member.options = member.options.model_copy(update=changed)
+        self._options = options
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -135,7 +161,10 @@ class Localizer:
         self,
         recording: str | Path | ArrayLike,
         *,
-        threshold: float | None = None,
+        threshold: PerClass | None = None,
+        merge_gap: PerClass | None = None,
+        min_length: PerClass | None = None,
+        no_overlap: bool | None = None,
         top: int | None = None,
         grid: TimeGrid | None = None,
         stride: float | None = None,
@@ -146,12 +175,16 @@ class Localizer:
         backbone: str | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> Segments:
-        """The segments of one recording, highest score first.
+        """The segments of one recording that a user wants to see, highest score first.
 
         Args:
             recording: the path of a video, of a feature file or of a raw signal; or an array, (N, C) rows of a raw
                 signal for a model that was trained on raw signals, else (T, C) features.
-            threshold: lowest score; None: `inference.threshold` of the model.
+            threshold: lowest score; None: `inference.threshold` of the model. Like the next two a number for all
+                classes, or a mapping from class to number, which leaves the classes that it does not name as they are.
+            merge_gap: segments of one class that are at most so many seconds apart become one.
+            min_length: in seconds; shorter segments are dropped.
+            no_overlap: of segments that overlap only the best stay; see `temporalzoom.inference.selection`.
             top: at most this many segments.
             grid, stride, window, fps: the clock of the recording where it is not that of training, as a whole or one by
                 one. A video, and a file with a description beside it, need none.
@@ -166,27 +199,53 @@ class Localizer:
 
         A recording that does not fit the model raises `InputError` with one line that says why.
         """
-        self._refuse_oracle(recording)
+        wanted = self.selection(threshold=threshold, merge_gap=merge_gap, min_length=min_length, no_overlap=no_overlap)
         reader = self.reader(grid=grid, stride=stride, window=window, fps=fps, backbone=backbone)
+        return select(self.find(recording, reader, duration, name, progress).segments, wanted, top)
+
+    def selection(
+        self,
+        *,
+        threshold: PerClass | None = None,
+        merge_gap: PerClass | None = None,
+        min_length: PerClass | None = None,
+        no_overlap: bool | None = None,
+    ) -> Selection:
+        """What a user wants to see, by the model's settings and what a call says; wrong classes raise InputError."""
+        given = Selection.of(self.options).changed(
+            threshold=threshold, merge_gap=merge_gap, min_length=min_length, no_overlap=no_overlap
+        )
+        if any(isinstance(value, Mapping) for value in vars(given).values()):
+            self.check_scores([])  # which reads them
+            scores = None if self.options.video_scores is None else self._scores
+            check_class_names(vars(given), self.classes if scores is None else labels_of(scores[1]))
+        return given
+
+    def find(
+        self,
+        recording: str | Path | ArrayLike,
+        reader: RecordingReader,
+        duration: float | None = None,
+        name: str | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Found:
+        """Everything in one recording, before anything is selected; arguments as in a call, reader: see `reader`."""
+        self._refuse_oracle(recording)
         if name is None and isinstance(recording, str | Path):
             name = Path(recording).stem.removeprefix(self.description.prefix)
         with _naming(recording):
             if self.options.video_scores is not None:
                 self._scores_of(name)  # what is missing is missing before the work
-            found = self._found(reader.open(recording, progress), reader, duration, name)
-        found = found.filter(min_score=self.options.threshold if threshold is None else threshold)
-        return found if top is None else found.top(top)
+            return self._found(reader.open(recording, progress), reader, duration, name)
 
-    def _found(self, opened: Opened, reader: RecordingReader, duration: float | None, name: str | None) -> Segments:
+    def _found(self, opened: Opened, reader: RecordingReader, duration: float | None, name: str | None) -> Found:
         """All segments of a recording that was read, down to `inference.min_score`; those of members fused."""
         if not self.members:
             prepared = reader.prepare(opened, duration)
-            return self.segments(self.outputs(prepared.features), prepared.grid, prepared.duration, name)
-        parts = []
-        for member in self.members:
-            member.options = self.options.model_copy(update={"threshold": member.options.threshold})
-            parts.append(member._found(opened, member._like(reader), duration, name))
-        return self.fused(parts)
+            found = self.segments(self.outputs(prepared.features), prepared.grid, prepared.duration, name)
+            return Found(found, prepared.duration)
+        parts = [member._found(opened, member._like(reader), duration, name) for member in self.members]
+        return Found(self.fused([part.segments for part in parts]), parts[0].duration)
 
     def fused(self, parts: Sequence[Segments]) -> Segments:
         """What the members found in one recording, as one."""
@@ -251,6 +310,7 @@ class Localizer:
                 self._scores = path, read_video_scores(path)
             except InputError as error:
                 raise InputError(f"inference.video_scores: {error}") from None
+        check_class_names(self.options.per_class, labels_of(self._scores[1]))
         check_scores(names, self._scores[1], path)
 
     def _scores_of(self, name: str | None) -> Mapping[str, float]:

@@ -18,6 +18,7 @@ from temporalzoom.bdr import extract_boundaries
 from temporalzoom.datasets.samples import Sample, Split
 from temporalzoom.datasets.zoombench import SHARPNESS_KINDS, ZoomSample, sharpness_kind
 from temporalzoom.inference.localizer import Localizer
+from temporalzoom.inference.selection import drop_low
 from temporalzoom.metrics import tiou
 from temporalzoom.metrics.cost import count_parameters, count_run
 from temporalzoom.metrics.latency import latency_ratio, measure_latency, threads
@@ -147,7 +148,7 @@ def sharpness_errors(system: System, test: Split) -> dict[str, float | None]:
     errors: list[list[float]] = [[] for _ in SHARPNESS_KINDS]
     for sample in test.samples:
         assert isinstance(sample, ZoomSample)
-        found = system.evaluation.predictions[sample.name].filter(min_score=system.localizer.options.threshold)
+        found = drop_low(system.evaluation.predictions[sample.name], system.localizer.options.threshold)
         truth = sample.segments
         overlap = tiou(truth.starts, truth.ends, found.starts, found.ends)
         overlap[truth.labels[:, None] != found.labels] = 0.0
@@ -195,6 +196,7 @@ def sequence_view(systems: Mapping[str, System], adaptive: str, sample: Sample) 
     """One sequence in detail: what every system found, and the fields and depths of the adaptive one."""
     localizer = systems[adaptive].localizer
     grid, threshold = sample.grid, localizer.options.threshold
+    assert isinstance(threshold, float)  # the demo's own, one for all classes
     outputs = localizer.outputs(sample.features)
     assert outputs.distances is not None and outputs.depth is not None
     start_field, end_field = outputs.distances.double().numpy().T

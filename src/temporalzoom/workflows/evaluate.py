@@ -37,6 +37,7 @@ from temporalzoom.signals.extraction import video_features
 from temporalzoom.training.batches import near_boundaries
 
 DEFAULT_THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)
+FOR_USERS = tuple(f"inference.{key}" for key in ("threshold", "merge_gap", "min_length", "no_overlap"))
 PROPOSALS = (1, 5, 10, 50, 100)  # per recording
 ORACLE = "oracle: pruning was protected by the true boundaries of the test set; an ablation, not a result"
 
@@ -134,6 +135,10 @@ def evaluate(
     _check_protocol(protocol)
     description = read_info(find_checkpoint(Path(run)))
     config = description.config
+    for override in overrides:
+        if override.partition("=")[0] in FOR_USERS:
+            why = "chooses what tzoom localize shows; here everything down to inference.min_score is ranked"
+            raise InputError(f"override {override!r}: {why}")
     options = change_inference(config.inference, overrides, config)
     data = load_data(config.data, config.seed, train=False, allow_missing=allow_missing, console=console)
     if data.test is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from temporalzoom.errors import InputError
 from temporalzoom.formats import write_segments, writing_format
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.inference.recordings import is_video
+from temporalzoom.inference.selection import Selection, drop_low, merge_near, select
 from temporalzoom.progress import track
 from temporalzoom.segments import Segments
 from temporalzoom.signals.decoding import probe, read_frames
@@ -24,13 +25,16 @@ from temporalzoom.signals.feature_files import SUFFIXES
 
 @dataclass
 class Localized:
-    """segments: by recording, the file's name without its suffix; videos: the files of those that are videos; failed:
-    why others could not be localized, or results not written, by path; written: the files made."""
+    """segments: by recording, the file's name without its suffix; durations: of these, in seconds; videos: the files of
+    those that are videos; failed: why others could not be localized, or results not written, by path; written: the
+    files made; classes: of the model."""
 
     segments: dict[str, Segments] = field(default_factory=dict)
+    durations: dict[str, float] = field(default_factory=dict)
     videos: dict[str, Path] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     written: list[Path] = field(default_factory=list)
+    classes: tuple[str, ...] = ()
 
 
 def localize_files(
@@ -40,6 +44,9 @@ def localize_files(
     overrides: Sequence[str] = (),
     budget: float | None = None,
     threshold: float | None = None,
+    merge_gap: float | None = None,
+    min_length: float | None = None,
+    no_overlap: bool | None = None,
     top: int | None = None,
     stride: float | None = None,
     window: float | None = None,
@@ -56,7 +63,7 @@ def localize_files(
         paths: files; a folder stands for all feature files in it, and all videos in and below it.
         model, budget: see `Localizer.load`.
         overrides: other settings of inference, `inference.key=value`.
-        threshold, top, stride, window, fps, backbone: as in a call of the Localizer.
+        threshold, merge_gap, min_length, no_overlap, top, stride, window, fps, backbone: as in a call of the Localizer.
         out, preview: files to write, see `write_segments` and `write_preview`.
         console: for notes and progress.
     """
@@ -73,20 +80,21 @@ def localize_files(
     rate = None
     if videos:
         _, rate = reader.backbone, reader.settings.fps
-    lowest = localizer.options.threshold if threshold is None else threshold
+    wanted = localizer.selection(threshold=threshold, merge_gap=merge_gap, min_length=min_length, no_overlap=no_overlap)
+    result.classes = localizer.classes
 
     def attempt(file: Path, progress: Callable[[int], None] | None = None) -> None:
         try:
-            found = localizer(file, threshold=0.0, progress=progress, **clock)
+            found = localizer.find(file, reader, progress=progress)
         except InputError as error:
             result.failed[str(file)] = str(error)
         except Exception as error:  # one file must not end the others
             result.failed[str(file)] = f"{file}: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
         else:
-            kept = result.segments[file.stem] = found.filter(min_score=lowest).top(top or len(found))
-            if len(found) and not len(kept):
-                hint = f"no segment reaches the score {lowest:g}; the highest is {found.scores.max():.3f}"
-                note = f"{file.stem}: {hint} (--threshold lowers the bar)"
+            kept = result.segments[file.stem] = select(found.segments, wanted, top)
+            result.durations[file.stem] = found.duration
+            if len(found.segments) and not len(kept):
+                note = f"{file.stem}: {_why_nothing(found.segments, wanted)}"
                 console.print(note, markup=False, highlight=False, soft_wrap=True)
 
     for file in track(others, "localizing", console):
@@ -103,6 +111,16 @@ def localize_files(
         raise InputError(result.failed[str(files[0])])
     _write(result, out, preview, fps, localizer.classes, console)
     return result
+
+
+def _why_nothing(found: Segments, wanted: Selection) -> str:
+    """Of what was found nothing is shown."""
+    sure = drop_low(found, wanted.threshold)
+    if len(sure):
+        longest = merge_near(sure, wanted.merge_gap).durations.max()
+        return f"no segment is as long as asked for; the longest lasts {longest:.3f} s (--min-length lowers the bar)"
+    bar = "the threshold of its class" if isinstance(wanted.threshold, Mapping) else f"the score {wanted.threshold:g}"
+    return f"no segment reaches {bar}; the highest is {found.scores.max():.3f} (--threshold lowers the bar)"
 
 
 def _write(

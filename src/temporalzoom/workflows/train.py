@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from temporalzoom.config import Config, load_config
+from temporalzoom.config import Config, check_class_names, load_config
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
 from temporalzoom.training import train as run_training
@@ -63,5 +63,7 @@ def train(
     data = load_data(config.data, config.seed, allow_missing=allow_missing, console=console)
     if data.train is None:
         raise InputError(f"data.train_subset: no recording of {config.data.train_subset!r} is left to train on")
+    if config.inference.video_scores is None:  # now, not when the model is loaded
+        check_class_names(config.inference.per_class, data.train.classes)
     checkpoint = run_training(config, data.train, Path(out), resume=resume, console=console)
     return TrainedRun(checkpoint, data.test is not None, data.skipped)
