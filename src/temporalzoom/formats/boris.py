@@ -167,7 +167,7 @@ def _rows(
 ) -> Iterator[Row]:
     """above: names and values of the block above the header, which old exports of tabular events have."""
     names = [_plain(name) for name in header]
-    aggregated = "start" in names
+    aggregated = {"start", "stop"} <= set(names)
     kind_column = "status" if "status" in names else "behavior type"
     modifiers = [index for index, name in enumerate(names) if name.startswith("modifier")]
     offsets = set()

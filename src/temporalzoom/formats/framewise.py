@@ -51,8 +51,10 @@ def read_frames(path: Path) -> FrameTable:
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"{path}: two columns are called {twice!r}")
     body = text.split("\n", 1)[1] if "\n" in text else ""
+    if not body.strip():
+        raise InputError(f"{path}: no frames below the header")
     try:  # most files are numbers only, and large
-        values = np.loadtxt(io.StringIO(body), delimiter=",", ndmin=2, dtype=float)
+        values = np.loadtxt(io.StringIO(body), delimiter=",", ndmin=2, dtype=float, comments=None)
     except ValueError:
         values = np.array([*_numbers(path, lines, len(header))], float).reshape(-1, len(header))
     if not len(values):

@@ -137,7 +137,12 @@ def name_of_file(path: Path) -> str:
 def name_of_media(address: str) -> str:
     """The recording of a media file: `C:\\videos\\match7.mp4` is `match7`."""
     last = re.split(r"[/\\]", address.strip())[-1]
-    return last[: last.rindex(".")] if last.lower().endswith(MEDIA) and last.rindex(".") else last
+    return last[: last.rindex(".")] if "." in last[1:] else last
+
+
+def has_media_suffix(name: str) -> bool:
+    """Whether a name ends as files of videos, sounds and features do; recordings may have dots in their names."""
+    return name.lower().endswith(MEDIA) and not name.startswith(".")
 
 
 def durations_by_name(durations: Sequence[str]) -> tuple[float | None, dict[str, float]]:

@@ -1,6 +1,6 @@
 """Spreadsheets (.xlsx): the same columns as tables, all recordings in one sheet.
 
-Times are seconds and come back exactly. Labels come back as they were, except for what the format cannot hold: such
+Times are seconds to 16 digits. Labels come back as they were, except for what the format cannot hold: such
 characters become U+FFFD, and every kind of line end becomes a line feed.
 """
 
@@ -22,7 +22,6 @@ from temporalzoom.formats.tables import COLUMNS, recordings_of_table
 from temporalzoom.segments import Segments
 
 _UNWRITABLE = re.compile("[^\t\n\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_ESCAPE = re.compile("_(?=x[0-9A-Fa-f]{4}_)")  # which the format takes for a character's number
 
 
 def _openpyxl(path: Path) -> Any:

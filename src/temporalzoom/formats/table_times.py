@@ -171,7 +171,7 @@ def ask_for_unit(
     first: place, label, start and end of the first row as they stand there. longest: the latest end; typical: the
     median length; duration: of the recording that has the latest end, where it is known.
     """
-    beyond = longest > 1.5 * duration if duration is not None else longest > DAY or typical > 600
+    beyond = longest > 3 * duration if duration is not None else longest > DAY or typical > 600
     if not beyond:
         return
     place, label, start, end = first

@@ -10,11 +10,11 @@ from statistics import median
 
 from temporalzoom.errors import InputError
 from temporalzoom.formats.interface import (
-    MEDIA,
     Imported,
     ImportOptions,
     checked_instance,
     durations_by_name,
+    has_media_suffix,
     name_of_file,
     name_of_media,
     positive,
@@ -48,9 +48,9 @@ class Gathered:
 
 def recordings_of_table(path: Path, table: Table, options: ImportOptions, notes: list[str]) -> list[Imported]:
     """Recordings in the order of their first rows. A row with a name only is a recording without actions."""
+    columns = find_columns(table, options)
     if not table.rows:
         raise InputError(f"{table.where}: no rows below the header")
-    columns = find_columns(table, options)
     table = _with_whole_rows(table, columns, options)
     reading = time_reading(table, columns, options)
     if "recording" not in columns:
@@ -140,11 +140,11 @@ def _row(
 def _name(text: str, where: str) -> str:
     if not text:
         raise InputError(f"{where}: the name of the recording is empty")
-    if re.match(r"[/\\~]|[A-Za-z]:[/\\]|\w+://", text) and text.lower().endswith(MEDIA):
+    if not has_media_suffix(text):
+        return text
+    if re.match(r"[/\\~]|[A-Za-z]:[/\\]|\w+://", text):
         return name_of_media(text)
-    if text.lower().endswith(MEDIA) and text.rindex("."):  # the features of match7.mp4 are those of match7
-        return text[: text.rindex(".")]
-    return text
+    return text[: text.rindex(".")]  # the features of match7.mp4 are those of match7
 
 
 def _holds_lengths(rows: Sequence[Row]) -> bool:

@@ -18,6 +18,7 @@ from temporalzoom.formats.interface import (
     Imported,
     ImportOptions,
     checked_instance,
+    has_media_suffix,
     name_of_media,
     note_point_events,
     point_event,
@@ -167,7 +168,8 @@ def _names(path: Path, parts: Mapping[str, dict[str, Any]]) -> tuple[dict[str, s
         where = f"{path}: view {view!r}"
         files = expect(expect(entry, dict, where).get("fid_list"), list, f"{where}: 'fid_list'")
         file = parts["file"].get(str(files[0])) if files else None
-        name = name_of_media(str(expect(file, dict, f"{where}: its file").get("fname") or ""))
+        name = str(expect(file, dict, f"{where}: its file").get("fname") or "").strip()
+        name = name_of_media(name) if has_media_suffix(name) else name
         if not name:
             raise InputError(f"{where}: its file has no name ('fname')")
         if name in by_name:
