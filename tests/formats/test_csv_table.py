@@ -71,7 +71,7 @@ def test_subsets_and_durations_of_tables(tmp_path: Path, fails: Callable[..., No
         ("video,start,end,label\n,1,2,a\n", ["line 2", "name"]),
         ("video,start,end,label\nv,,,\n", ["no annotation"]),
         ("video,start,end,label,subset\nv,1,2,a,x\nv,1,2,a,y\n", ["line 3", "subset", "'y'", "'x'"]),
-        ("video,start,end,label,duration\nv,5,7,a,2\n", ["line 2", "duration 2", "whole recording"]),
+        ("video,start,end,label,duration\nv,5,7,a,3\n", ["line 2", "duration 3", "whole recording"]),
     ],
 )
 def test_faults_of_tables(tmp_path: Path, fails: Callable[..., None], text: str, words: list[str]) -> None:

@@ -13,24 +13,32 @@ from temporalzoom.errors import InputError
 from temporalzoom.formats import (
     FORMATS,
     Format,
+    audacity,
     import_annotations,
     read_annotations,
     read_predictions,
     registry,
+    rttm,
     write_segments,
 )
 from temporalzoom.formats.interface import ExportOptions, Imported, ImportOptions, Instance
+from temporalzoom.formats.spreadsheet import writable
 from temporalzoom.segments import Segments
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ONE = Segments([0], [1], ["run"], [0.5])
-BOTH_WAYS = [suffix for row in FORMATS if row.read and row.write for suffix in row.suffixes]
+# Those of one row per frame join actions that touch: tests/formats/test_framewise.py
+FRAMEWISE = (".deepethogram.csv", ".simba.csv")
+BOTH_WAYS = [s for row in FORMATS if row.read and row.write for s in row.suffixes if s not in FRAMEWISE]
 # Formats whose times are coarser than floating-point numbers: seconds that a time may move.
-RESOLUTION = {".eaf": 0.000501, ".vtt": 0.000501, ".srt": 0.000501}
+RESOLUTION = {".eaf": 0.000501, ".vtt": 0.000501, ".srt": 0.000501, ".rttm": 2e-6, ".audacity.txt": 2e-6, ".xlsx": 1e-9}
 # Formats that cannot hold every character of a label.
-LABELS = {".eaf": in_xml, ".vtt": with_line_feeds, ".srt": with_line_feeds}
-# Formats in which a recording's name is that of its file.
-NAMED_BY_FILE = (".vtt", ".srt")
+LABELS = {
+    ".eaf": in_xml, ".vtt": with_line_feeds, ".srt": with_line_feeds, ".xlsx": writable, ".rttm": rttm.field,
+    ".audacity.txt": audacity.one_line,
+}  # fmt: skip
+# Formats in which a recording's name is that of its file, or one word.
+NAMED_BY_FILE = (".vtt", ".srt", ".audacity.txt", ".rttm")
 
 
 @pytest.mark.parametrize("suffix", BOTH_WAYS)
@@ -71,8 +79,8 @@ def test_the_page_names_every_format() -> None:
 
 
 def test_unknown_suffixes_list_the_valid(tmp_path: Path) -> None:
-    for name in ("r.xlsx", "r", "csv", ".csv"):
-        with pytest.raises(InputError, match=r"\.json, \.csv, \.tsv, \.vtt, \.srt, \.eaf, \.labelstudio\.json"):
+    for name in ("r.ods", "r", "csv", ".csv", "r.txt"):
+        with pytest.raises(InputError, match=r"\.json, \.csv, \.tsv, \.xlsx, \.vtt, \.srt, \.eaf, \.labelstudio\.json"):
             write_segments(tmp_path / name, {})
     assert not list(tmp_path.iterdir())
 
@@ -91,9 +99,9 @@ def test_label_studio_and_other_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [row.suffixes[0] for row in FORMATS if row.write and not row.one_file])
 def test_one_recording_is_a_file_and_several_are_a_folder(tmp_path: Path, suffix: str) -> None:
     two = Segments.empty()
-    assert write_segments(tmp_path / f"one{suffix}", {"v": ONE}) == [tmp_path / f"one{suffix}"]
+    assert write_segments(tmp_path / f"one{suffix}", {"v": ONE}, fps=25) == [tmp_path / f"one{suffix}"]
     names = ["v.1", "../../escape", "/absolute", "..", "a\\..\\b", "nul\0"]
-    written = write_segments(tmp_path / f"all{suffix}", dict.fromkeys(names, two) | {"v.1": ONE})
+    written = write_segments(tmp_path / f"all{suffix}", dict.fromkeys(names, two) | {"v.1": ONE}, fps=25)
     stems = ["v.1", ".._.._escape", "_absolute", "..", "a_.._b", "nul_"]
     assert written == [tmp_path / "all" / f"{stem}{suffix}" for stem in stems]
     assert {path.resolve() for path in tmp_path.rglob("*") if path.is_file()} == {
@@ -209,7 +217,23 @@ SAMPLES = {
 <ALIGNABLE_ANNOTATION ANNOTATION_ID="a7" TIME_SLOT_REF1="t1" TIME_SLOT_REF2="t2"><ANNOTATION_VALUE>run
 </ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER></ANNOTATION_DOCUMENT>""",
     ".json": json.dumps([TASK]).encode(),
-    ".csv": b"video,start,end,label,subset,duration\nv,1:01.5,62,run,train,90\n",
+    ".csv": b"video,start,end,label,subset,duration,subject\nv,1:01.5,62,run,train,90,m1\n",
+    ".boris.tsv": b"Observation id\to\n\nTime\tMedia file path\tTotal length\tFPS\tSubject\tBehavior\tStatus\n"
+    b"1\tv.mp4\t9\t25\ta\trun\tSTART\n2.5\tv.mp4\t9\t25\ta\trun\tSTOP\n",
+    ".boris.csv": b"Observation id,Media file,Total length,FPS,Subject,Behavior,Behavior type,Start (s),Stop (s)\n"
+    b"o,LIVE,9,NA,a,run,STATE,1,2.5\n",
+    ".deepethogram.csv": b",background,run\n0,0,1\n1,-1,-1\n2,1,0\n",
+    ".simba.csv": b",speed,run\n0,0.25,1\n1,1.5,1\n2,2.25,0\n",
+    ".rttm": b"SPEAKER v 1 1.5 2.25 <NA> <NA> ann 0.5 <NA>\n;; x\nSPEAKER w 1 2 1 <NA> <NA> bob <NA> <NA>\n",
+    ".audacity.txt": b"0.5\t1.25\tsong\n\\\t400\t8000\n2\t2\tclick\n",
+    ".via.json": json.dumps(
+        {
+            "attribute": {"1": {"aname": "action", "type": 4, "options": {"0": "run"}}},
+            "file": {"1": {"fname": "v.mp4"}},
+            "metadata": {"1_a": {"vid": "1", "z": [1.5, 2], "xy": [], "av": {"1": "0"}}},
+            "view": {"1": {"fid_list": ["1"]}},
+        }
+    ).encode(),
     ".vtt": b"WEBVTT\n\nNOTE x\n\na\n00:01.500 --> 00:00:02.000 align:left\n<i>run</i> &amp; fall (0.50)\n",
     ".srt": b"1\r\n00:00:01,500 --> 00:00:02,000\r\nrun\r\n\r\n2\r\n00:00:03,000 --> 00:00:04,000\r\njump\r\n",
 }

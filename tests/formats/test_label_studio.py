@@ -107,7 +107,7 @@ def test_one_annotation_of_a_task_counts(tmp_path: Path, fails: Callable[..., No
         ([{"id": 5, "data": {"video": "v.mp4"}, "predictions": []}], ["no task was annotated", "--predictions"]),
         ([{"id": 5, "video": "v.mp4", "label": []}], ["task 5", "JSON-MIN"]),
         ([task(5, "", sound(0, 1, "a"))], ["task 5", "names no file"]),
-        ({"database": {}}, ["own form"]),
+        ({"results": {}}, ["own form"]),
         ({"tasks": []}, ["must be a list"]),
     ],
 )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import fields
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from temporalzoom.errors import InputError
 from temporalzoom.formats.annotations import AMBIGUOUS, Annotations, Recording
-from temporalzoom.formats.interface import Format, Imported, ImportOptions, Instance, positive
+from temporalzoom.formats.interface import Format, Imported, ImportOptions, Instance, durations_by_name, positive
+from temporalzoom.formats.json_file import is_own_form, read_annotations
 from temporalzoom.formats.registry import describe_readable, is_readable, readable_suffixes, reading_format
 from temporalzoom.segments import Segments
 
@@ -25,20 +27,55 @@ def import_annotations(
     test: Sequence[str] = (),
     predictions: bool = False,
     ignore: str | Path | None = None,
+    point_events: float | None = None,
+    behaviours: Sequence[str] = (),
+    columns: Mapping[str, str] | None = None,
+    time_unit: str | None = None,
+    decimal: str | None = None,
+    date_order: str | None = None,
+    starts_at: Sequence[str] = (),
+    sheet: str | None = None,
 ) -> Annotations:
-    """Read files of any format of the table `FORMATS` that has a reader; a folder stands for all such files in it.
+    """Read files of any format of the table `FORMATS` that has a reader; a folder stands for all such files in it. One
+    file in this package's own JSON form is read as it is, and gets subsets and durations.
 
-    fps: kept for every recording, and what frames of Label Studio are counted by. tiers, label_from (`value` or
-    `tier`): of ELAN files. durations: `seconds` for all recordings or `name=seconds` for one. subset_column: of tables.
-    test: patterns of recordings that become the subset `test`, all others `train`. predictions: take the predictions of
-    Label Studio tasks that nobody annotated. ignore: a file that folders are taken without, such as the one to write.
+    Args:
+        fps: kept for every recording, and what frames are counted by.
+        tiers, label_from: of ELAN files; the label is the `value` of an annotation or its `tier`.
+        durations: `seconds` for all recordings or `name=seconds` for one.
+        test: patterns of recordings that become the subset `test`, all others `train`.
+        predictions: take the predictions of Label Studio tasks that nobody annotated.
+        ignore: a file that folders are taken without, such as the one to write.
+        point_events: the length in seconds that events without one get; without it they are left out.
+        behaviours: the columns that are behaviours, of files with one row per frame.
+        columns: of tables, `{meaning: name}` with the meanings start, end, duration (of the action), label, recording,
+            subject, subset and recording_duration; of a VIA project, the attribute that is the label.
+        subset_column: the same as `columns={"subset": ...}`.
+        time_unit: of all times of a table, `seconds`, `milliseconds`, `minutes` or `frames`.
+        decimal: `comma` or `point`, of a table's numbers.
+        date_order: `day` or `month`, what comes first in a table's dates.
+        starts_at: when recordings began, `2024-04-03 10:00:00` or `name=2024-04-03 10:00:00`, where times are dates.
+        sheet: of a spreadsheet.
+
     What a user should know is in the `notes` of the result.
     """
     if fps is not None:
         positive(fps, "--fps")
-    options = ImportOptions(fps, tuple(tiers), label_from, subset_column, predictions)
+    if point_events is not None:
+        positive(point_events, "--point-events")
+    options = ImportOptions(
+        fps, tuple(tiers), label_from, subset_column, predictions, point_events, tuple(behaviours),
+        tuple((columns or {}).items()), time_unit, decimal, date_order, tuple(starts_at), sheet, tuple(durations),
+    )  # fmt: skip
+    paths_of_files = _files(paths, None if ignore is None else Path(ignore))
+    own = [path for path in paths_of_files if is_own_form(path)]
+    if own:
+        if len(paths_of_files) > 1:
+            raise InputError(f"{own[0]}: annotations in this package's own form can only be imported alone")
+        _check_use(options, ())
+        return _own_form(own[0], fps, durations, test)
     files: dict[Format, list[Path]] = {}
-    for path in _files(paths, None if ignore is None else Path(ignore)):
+    for path in paths_of_files:
         files.setdefault(reading_format(path), []).append(path)
     _check_use(options, files)
     notes: list[str] = []
@@ -51,12 +88,38 @@ def import_annotations(
     _set_subsets(by_name, test)
     empty = [name for name, recording in by_name.items() if not recording.instances]
     if len(empty) == len(by_name):
-        raise InputError(f"{', '.join(map(str, paths))}: no annotation in {len(by_name)} recordings")
+        why = "".join(f"; {note}" for note in notes)
+        raise InputError(f"{', '.join(map(str, paths))}: no annotation in {len(by_name)} recordings{why}")
     if empty:
         notes.append(f"{len(empty)} recordings without actions: {', '.join(empty[:5])}{', ...' * (len(empty) > 5)}")
     recordings = {name: _recording(recording, fps) for name, recording in by_name.items()}
     classes = sorted({str(label) for recording in recordings.values() for label in recording.segments.labels})
     return Annotations(recordings, tuple(classes), notes=tuple(notes))
+
+
+def read_any_annotations(
+    path: str | Path,
+    *,
+    fps: float | None = None,
+    columns: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Annotations:
+    """The annotations of one file or folder of any known form, this package's own JSON included. All options are those
+    of `import_annotations`."""
+    return import_annotations([path], fps=fps, columns=columns, **options)
+
+
+def _own_form(path: Path, fps: float | None, durations: Sequence[str], test: Sequence[str]) -> Annotations:
+    """What the file says stays; an option fills in what it does not, except `name=seconds` and `test`, which win."""
+    annotations = read_annotations(path)
+    known = {n: Imported(n, str(path), [], r.subset, r.duration) for n, r in annotations.recordings.items()}
+    _set_durations(known, durations)
+    _set_subsets(known, test)
+    recordings = {
+        name: replace(r, subset=known[name].subset, duration=known[name].duration, fps=r.fps or fps)
+        for name, r in annotations.recordings.items()
+    }
+    return replace(annotations, recordings=recordings)
 
 
 def _files(paths: Sequence[str | Path], ignore: Path | None) -> list[Path]:
@@ -102,20 +165,11 @@ def _by_name(found: Iterable[Imported]) -> dict[str, Imported]:
 
 def _set_durations(recordings: dict[str, Imported], durations: Sequence[str]) -> None:
     """`seconds` for those of which no file says it, `name=seconds` for one."""
-    general = None
-    for text in durations:
-        name, separator, seconds = text.rpartition("=")
-        try:
-            value = float(seconds)
-        except ValueError:
-            raise InputError(f"--duration must be seconds or name=seconds, got {text!r}") from None
-        positive(value, f"--duration {text}: it")
-        if not separator:
-            general = value
-        elif name in recordings:
-            recordings[name].duration = value
-        else:
-            raise InputError(f"--duration {text}: no recording is called {name!r}")
+    general, by_name = durations_by_name(durations)
+    for name, seconds in by_name.items():
+        if name not in recordings:
+            raise InputError(f"--duration {name}={seconds:g}: no recording is called {name!r}")
+        recordings[name].duration = seconds
     for recording in recordings.values():
         recording.duration = general if recording.duration is None else recording.duration
 
@@ -133,8 +187,8 @@ def _recording(imported: Imported, fps: float | None) -> Recording:
     ambiguous = [i for i in imported.instances if i.label.casefold() == AMBIGUOUS.casefold()]
     actions = [i for i in imported.instances if i.label.casefold() != AMBIGUOUS.casefold()]
     return Recording(
-        imported.name, imported.subset, imported.duration, fps, _segments(actions),
-        _segments([i._replace(label=AMBIGUOUS) for i in ambiguous]),
+        imported.name, imported.subset, imported.duration, imported.fps if fps is None else fps, _segments(actions),
+        _segments([i._replace(label=AMBIGUOUS) for i in ambiguous]), imported.extra,
     )  # fmt: skip
 
 

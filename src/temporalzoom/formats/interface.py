@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,13 +24,16 @@ class Instance(NamedTuple):
 
 @dataclass
 class Imported:
-    """One recording as a file describes it. where: the place in the file, which opens messages about it."""
+    """One recording as a file describes it. where: the place in the file, which opens messages about it. extra: what
+    the annotation file keeps beside, such as the subject."""
 
     name: str
     where: str
     instances: list[Instance]
     subset: str | None = None
     duration: float | None = None
+    fps: float | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -43,14 +48,25 @@ class ImportOptions:
     label_from: str = field(default="value", metadata={"flag": "--label-from"})
     subset_column: str | None = field(default=None, metadata={"flag": "--subset-column"})
     predictions: bool = field(default=False, metadata={"flag": "--predictions"})
+    point_events: float | None = field(default=None, metadata={"flag": "--point-events"})
+    behaviours: tuple[str, ...] = field(default=(), metadata={"flag": "--behaviours"})
+    columns: tuple[tuple[str, str], ...] = field(default=(), metadata={"flag": "--columns"})
+    time_unit: str | None = field(default=None, metadata={"flag": "--time-unit"})
+    decimal: str | None = field(default=None, metadata={"flag": "--decimal"})
+    date_order: str | None = field(default=None, metadata={"flag": "--date-order"})
+    starts_at: tuple[str, ...] = field(default=(), metadata={"flag": "--starts-at"})
+    sheet: str | None = field(default=None, metadata={"flag": "--sheet"})
+    durations: tuple[str, ...] = ()  # `seconds` or `name=seconds`; what the files say comes first
 
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """fps: frames per second, for formats that count frames. media: where the video or signal of a recording is."""
+    """fps: frames per second, for formats that count frames. media: where the video or signal of a recording is.
+    durations: seconds of whole recordings, for formats that hold them."""
 
     fps: float | None = None
     media: Mapping[str, str | Path] = field(default_factory=dict)
+    durations: Mapping[str, float] = field(default_factory=dict)
 
 
 # From all files of one format to their recordings; what a user should know is appended to the list of notes.
@@ -67,6 +83,7 @@ class Format:
     one_file: it holds all recordings; else each one has a file of its own, and `write` gets one recording at a time.
     options: the fields of ImportOptions that its reader uses. recognizes: distinguishes its files by their content
     from those of other formats with the same suffix; a row without it takes the files that no other row recognizes.
+    frames: it counts frames, so that whoever writes it should know their rate.
     """
 
     name: str
@@ -77,6 +94,7 @@ class Format:
     also_reads: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     recognizes: Callable[[Path], bool] | None = None
+    frames: bool = False
 
     @property
     def readable(self) -> tuple[str, ...]:
@@ -88,6 +106,74 @@ class Format:
 
 
 # For readers
+
+MEDIA = (
+    *(
+        ".mp4",
+        ".mkv",
+        ".avi",
+        ".mov",
+        ".webm",
+        ".mpg",
+        ".mpeg",
+        ".m4v",
+        ".wmv",
+        ".wav",
+        ".mp3",
+        ".flac",
+        ".ogg",
+        ".m4a",
+    ),
+    *(".csv", ".npy", ".npz", ".pt", ".h5"),
+)
+_TOOLS = re.compile(r"\.(boris|simba|deepethogram|audacity|via|labelstudio)\Z", re.IGNORECASE)
+
+
+def name_of_file(path: Path) -> str:
+    """The recording of a file that holds one: its name without the suffix, be it `.csv` or `.simba.csv`."""
+    return _TOOLS.sub("", path.stem) or path.stem
+
+
+def name_of_media(address: str) -> str:
+    """The recording of a media file: `C:\\videos\\match7.mp4` is `match7`."""
+    last = re.split(r"[/\\]", address.strip())[-1]
+    return last[: last.rindex(".")] if "." in last[1:] else last
+
+
+def has_media_suffix(name: str) -> bool:
+    """Whether a name ends as files of videos, sounds and features do; recordings may have dots in their names."""
+    return name.lower().endswith(MEDIA) and not name.startswith(".")
+
+
+def durations_by_name(durations: Sequence[str]) -> tuple[float | None, dict[str, float]]:
+    """Of `seconds` and `name=seconds`: the one for all recordings, and those by name."""
+    general, by_name = None, {}
+    for text in durations:
+        name, separator, seconds = text.rpartition("=")
+        try:
+            value = float(seconds)
+        except ValueError:
+            raise InputError(f"--duration must be seconds or name=seconds, got {text!r}") from None
+        positive(value, f"--duration {text}: it")
+        if separator:
+            by_name[name] = value
+        else:
+            general = value
+    return general, by_name
+
+
+def point_event(time: float, label: str, length: float, where: str) -> Instance:
+    """An event without a length gets one: centred, not before the start of the recording."""
+    return checked_instance(max(0.0, time - length / 2), time + length / 2, label, where)
+
+
+def note_point_events(where: str | Path, left_out: Counter[str], notes: list[str]) -> None:
+    if left_out:
+        kinds = ", ".join(f"{count} {label!r}" for label, count in left_out.most_common())
+        notes.append(
+            f"{where}: left out {left_out.total()} point events, which have no length: {kinds} "
+            "(--point-events SECONDS gives them one)"
+        )
 
 
 def checked_instance(start: float, end: float, label: str, where: str) -> Instance:

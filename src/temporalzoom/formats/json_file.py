@@ -174,6 +174,17 @@ def read_object(path: str | Path) -> dict[str, Any]:
     return expect(document, dict, f"{path}: the file's content")
 
 
+def is_own_form(path: Path) -> bool:
+    """Whether `read_annotations` is the reader of this file: a JSON object with a database, or the BSN form."""
+    if path.suffix.lower() != ".json":
+        return False
+    try:
+        document = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and ("database" in document or bsn_database(document) is not None)
+
+
 def foreign_form(document: Mapping[str, Any]) -> str:
     """What a JSON file without the expected key looks like instead."""
     first = next(iter(document.values()), None)

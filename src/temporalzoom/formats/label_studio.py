@@ -103,9 +103,8 @@ def _read(path: Path, fps: float | None, predictions: bool, notes: list[str]) ->
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a JSON file: {error}") from error
-    if isinstance(document, dict) and ("database" in document or "results" in document):
-        kind = "annotations" if "database" in document else "predictions"
-        raise InputError(f"{path}: these are {kind} in this package's own form; nothing is to be imported")
+    if isinstance(document, dict) and "results" in document:
+        raise InputError(f"{path}: these are predictions in this package's own form; nothing is to be imported")
     recordings: dict[str, Imported] = {}
     others: Counter[str] = Counter()
     unannotated = []

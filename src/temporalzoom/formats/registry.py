@@ -5,23 +5,53 @@ from __future__ import annotations
 from pathlib import Path
 
 from temporalzoom.errors import InputError
+from temporalzoom.formats.audacity import read_audacity, write_audacity
+from temporalzoom.formats.boris import is_boris, read_boris, write_boris
 from temporalzoom.formats.csv_table import read_tables, write_table
+from temporalzoom.formats.deepethogram import is_deepethogram, read_deepethogram, write_deepethogram
 from temporalzoom.formats.elan import read_elan, write_elan
 from temporalzoom.formats.interface import Format
 from temporalzoom.formats.json_file import write_predictions
 from temporalzoom.formats.label_studio import read_label_studio, write_label_studio
+from temporalzoom.formats.rttm import read_rttm, write_rttm
+from temporalzoom.formats.simba import is_simba, read_simba, write_simba
+from temporalzoom.formats.spreadsheet import read_spreadsheets, write_spreadsheet
 from temporalzoom.formats.subtitles import read_srt, read_vtt, write_srt, write_vtt
+from temporalzoom.formats.via import is_via, read_via, write_via
 
+TABLE_OPTIONS = ("subset_column", "columns", "time_unit", "decimal", "date_order", "starts_at")
 FORMATS = (
     # Annotations in this form need no import: trainings read them as they are.
     Format("JSON", (".json",), write=lambda path, results, options: write_predictions(path, results)),
-    Format("CSV", (".csv", ".tsv"), read_tables, write_table, options=("subset_column",)),
+    Format("CSV", (".csv", ".tsv"), read_tables, write_table, options=TABLE_OPTIONS),
+    Format("Excel", (".xlsx",), read_spreadsheets, write_spreadsheet, options=(*TABLE_OPTIONS, "sheet")),
     Format("WebVTT", (".vtt",), read_vtt, write_vtt, one_file=False),
     Format("SubRip", (".srt",), read_srt, write_srt, one_file=False),
     Format("ELAN", (".eaf",), read_elan, write_elan, one_file=False, options=("tiers", "label_from")),
     Format(
         "Label Studio", (".labelstudio.json",), read_label_studio, write_label_studio,
-        also_reads=(".json",), options=("predictions",),
+        also_reads=(".json",), options=("predictions",), frames=True,
+    ),
+    Format(
+        "BORIS", (".boris.tsv", ".boris.csv"), read_boris, write_boris,
+        also_reads=(".tsv", ".csv"), options=("point_events",), recognizes=is_boris,
+    ),
+    Format(
+        "DeepEthogram", (".deepethogram.csv",), read_deepethogram, write_deepethogram, one_file=False,
+        also_reads=(".csv",), options=("behaviours",), recognizes=is_deepethogram, frames=True,
+    ),
+    Format(
+        "SimBA", (".simba.csv",), read_simba, write_simba, one_file=False,
+        also_reads=(".csv",), options=("behaviours",), recognizes=is_simba, frames=True,
+    ),
+    Format("RTTM", (".rttm",), read_rttm, write_rttm),
+    Format(
+        "Audacity", (".audacity.txt",), read_audacity, write_audacity, one_file=False,
+        also_reads=(".txt",), options=("point_events",),
+    ),
+    Format(
+        "VIA", (".via.json",), read_via, write_via,
+        also_reads=(".json",), options=("columns", "point_events"), recognizes=is_via,
     ),
 )  # fmt: skip
 
@@ -47,6 +77,12 @@ def reading_format(path: str | Path) -> Format:
         if format.recognizes is not None and format.recognizes(path):
             return format
     return next((format for format in found if format.recognizes is None), found[0])
+
+
+def written_suffix(path: Path) -> str:
+    """The longest suffix of a file's name by which it is written, as it stands there: `.BORIS.tsv`."""
+    known = [suffix for suffix in writable_suffixes() if _has_suffix(path, suffix)]
+    return path.name[-max(map(len, known)) :] if known else path.suffix
 
 
 def is_readable(path: Path) -> bool:

@@ -134,7 +134,7 @@ def _write(
     """A file that cannot be written is noted: what was found in hours of decoding is not lost for it."""
     if out is not None and result.segments:
         try:
-            rate = _export_rate(result, fps, console) if out.name.lower().endswith("labelstudio.json") else None
+            rate = _export_rate(result, fps, console) if writing_format(out).frames else None
             result.written += write_segments(out, result.segments, fps=rate, media=result.videos)
         except InputError as error:
             result.failed[str(out)] = str(error)
@@ -172,7 +172,7 @@ def _check_targets(out: Path | None, preview: Path | None, videos: Sequence[Path
 
 
 def _export_rate(result: Localized, fps: float | None, console: Console) -> float | None:
-    """Frames per second for Label Studio, which counts frames at one rate for all: that of the first video."""
+    """Frames per second for formats that count frames at one rate for all recordings: that of the first video."""
     rates = [probe(video).fps for video in result.videos.values()]
     if len(set(rates)) > 1:
         note = (
