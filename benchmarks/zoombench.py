@@ -1,9 +1,10 @@
 """uniform-6, uniform-6+bdr and tzn on ZoomBench at the size of the demo, over several seeds, with intervals.
 
     python benchmarks/zoombench.py --seeds 0 1 2
+    python benchmarks/zoombench.py training.steps=100 data.sequences=50 --seeds 0
 
-The recipe was chosen on seeds 0 and 50, their test sequences included, what tzn has of its own on seeds 100 and 101:
-judge by others.
+Settings `key=value` hold for all three. The recipe was chosen on seeds 0 and 50, their test sequences included, what
+tzn has of its own on seeds 100 and 101: judge by others.
 
 Prints a table and writes runs/benchmarks/zoombench.json. Every seed draws its own data, weights and batches. Intervals
 are those of the mean over seeds (Student's t, 95 %); differences are taken seed by seed.
@@ -22,25 +23,31 @@ from rich.table import Table
 from scipy import stats
 
 from temporalzoom.atomic import replacing
+from temporalzoom.errors import InputError
 from temporalzoom.workflows.demo import ADAPTIVE, BASELINE, REFINED, SYSTEMS, run_demo
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings for all systems")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--out", type=Path, default=Path("runs/benchmarks/zoombench"))
     options = parser.parse_args()
     console = Console()
     runs = []
-    for seed in options.seeds:
-        console.print(f"seed {seed}", highlight=False)
-        runs.append(run_demo(options.out / f"seed-{seed}", seed)["systems"])
+    try:
+        for seed in options.seeds:
+            console.print(f"seed {seed}", highlight=False)
+            results = run_demo(options.out / f"seed-{seed}", seed, overrides=options.overrides, video=False)
+            runs.append(results["systems"])
+    except InputError as error:
+        parser.error(str(error))
     summary = summarise(runs)
     console.print(table(summary))
     for name, (mean, low, high) in summary["differences"].items():
         console.print(f"{name}: {mean:+.1f} [{low:+.1f}, {high:+.1f}]", highlight=False)
     with replacing(options.out.with_suffix(".json")) as file:
-        json.dump({"seeds": options.seeds, **summary}, file, indent=1)
+        json.dump({"seeds": options.seeds, "overrides": options.overrides, **summary}, file, indent=1)
 
 
 def interval(values: list[float]) -> tuple[float, float, float]:

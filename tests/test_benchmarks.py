@@ -12,23 +12,12 @@ import numpy as np
 import pytest
 import torch
 
+from page_runner import SMALL_BENCHMARKS
 from temporalzoom.datasets.samples import Sample, Split
 from temporalzoom.segments import Segments
 from temporalzoom.timegrid import TimeGrid
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-TINY = (
-    "data.sequences=3 data.test_sequences=2 data.length=96 "
-    "model.width=16 model.heads=2 training.batch_size=2 training.length=64"
-)
-SMALL = {
-    "scaling": "--lengths 40 80 --width 16 --input-width 8 --repeats 1",
-    "full_size": "--length 50 --input-width 8 --widths 16 8 --baseline-width 16 --heads 2 --product 32 --repeats 2 "
-    "--peers temporalmaxer",
-    "evaluation": "--segments 50 --classes 3 --repeats 1 --scnn nowhere",
-    "training_cost": f"--steps 1 --repeats 2 {TINY}",
-    "supervision": f"--seeds 1 2 --steps 3 {TINY}",
-}
 
 
 def start(name: str, out: Path, options: str) -> subprocess.CompletedProcess[str]:
@@ -45,12 +34,12 @@ def run(name: str, out: Path, options: str) -> tuple[dict, str, str]:
 
 def test_every_benchmark_says_how_to_run_it():
     scripts = {path.stem: path.read_text() for path in BENCHMARKS.glob("*.py")}
-    assert set(scripts) >= set(SMALL)
+    assert set(scripts) >= set(SMALL_BENCHMARKS)
     assert all(f"python benchmarks/{name}.py" in text for name, text in scripts.items())
 
 
 def test_scaling(tmp_path):
-    result, printed, _ = run("scaling", tmp_path / "scaling.json", SMALL["scaling"])
+    result, printed, _ = run("scaling", tmp_path / "scaling.json", SMALL_BENCHMARKS["scaling"])
     assert set(result["lengths"]) == {"40", "80"} and "time grows as T^" in printed
     for row in result["lengths"].values():
         assert row["uniform-6"]["ratio"] == 1.0 and row["tzn"]["flops"] > 0 and row["tzn"]["peak_bytes"] > 0
@@ -58,7 +47,7 @@ def test_scaling(tmp_path):
 
 
 def test_full_size(tmp_path):
-    result, printed, _ = run("full_size", tmp_path / "full_size.json", SMALL["full_size"])
+    result, printed, _ = run("full_size", tmp_path / "full_size.json", SMALL_BENCHMARKS["full_size"])
     names = ["uniform-6, width 16", "temporalmaxer, width 16", "tzn, width 16", "tzn, width 8"]
     assert list(result["systems"]) == [*names, *(f"{name}, bfloat16" for name in names)]
     assert set(result["product_rates"]) == {"float32", "bfloat16"}
@@ -69,14 +58,14 @@ def test_full_size(tmp_path):
 
 
 def test_evaluation_without_the_real_detections(tmp_path):
-    result, printed, warned = run("evaluation", tmp_path / "evaluation.json", SMALL["evaluation"])
+    result, printed, warned = run("evaluation", tmp_path / "evaluation.json", SMALL_BENCHMARKS["evaluation"])
     assert list(result["results"]) == ["soft-NMS, 50 segments, 3 classes"] and "soft-NMS" in printed
     assert "nowhere: no such folder" in warned and "--scnn" in warned
 
 
 @pytest.mark.slow
 def test_training_cost(tmp_path):
-    result, printed, _ = run("training_cost", tmp_path / "training_cost.json", SMALL["training_cost"])
+    result, printed, _ = run("training_cost", tmp_path / "training_cost.json", SMALL_BENCHMARKS["training_cost"])
     assert all(name in printed for name in result["systems"])
     uniform, tzn, checkpointed = result["systems"].values()
     assert uniform["flops_ratio"] == uniform["peak_ratio"] == 1.0 and uniform["time_ratio"] == [1.0, 1.0, 1.0]
@@ -90,7 +79,7 @@ def test_training_cost(tmp_path):
 
 @pytest.mark.slow
 def test_supervision(tmp_path):
-    result, printed, _ = run("supervision", tmp_path / "supervision.json", SMALL["supervision"])
+    result, printed, _ = run("supervision", tmp_path / "supervision.json", SMALL_BENCHMARKS["supervision"])
     assert list(result["systems"]) == ["value", "penalty"] and result["seeds"] == [1, 2]
     for name, numbers in result["systems"].items():
         assert name in printed and (tmp_path / "supervision" / f"{name}-2" / "config.yaml").is_file()

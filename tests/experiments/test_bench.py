@@ -4,11 +4,12 @@ import json
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 import yaml
 
+from members_here import run_members_here
+from page_data import write_sbhar
 from temporalzoom.experiments import bench as running
 from temporalzoom.experiments.bench import run_bench
 from temporalzoom.experiments.registry import command_of, read_results
@@ -31,7 +32,8 @@ def out(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def few_resamples(monkeypatch):
+def quick(monkeypatch):
+    run_members_here(monkeypatch)
     monkeypatch.setattr(running, "RESAMPLES", 50)
 
 
@@ -117,21 +119,6 @@ def test_components_and_what_their_switches_do(tzoom, out):
         assert ("uncertainty" in read_metrics(folder / "metrics.jsonl")[-1]) == ("uncertainty" in parts)
 
 
-def write_sbhar(folder: Path) -> Path:
-    """A folder as UCI publishes it, small: five recordings of five people, two of them of the test subset."""
-    random = np.random.default_rng(0)
-    raw = folder / "RawData"
-    raw.mkdir(parents=True)
-    (folder / "activity_labels.txt").write_text("1 WALKING\n2 SITTING\n")
-    labels = []
-    for experiment, user in enumerate((1, 3, 5, 2, 4), 1):
-        for sensor in ("acc", "gyro"):
-            np.savetxt(raw / f"{sensor}_exp{experiment:02d}_user{user:02d}.txt", random.normal(size=(1500, 3)))
-        labels += [f"{experiment} {user} 1 100 500", f"{experiment} {user} 2 700 1200"]
-    (raw / "labels.txt").write_text("\n".join(labels) + "\n")
-    return folder
-
-
 @pytest.mark.slow
 def test_strides_are_timed_on_positions_of_their_own(tzoom, tmp_path):
     root, chosen = write_sbhar(tmp_path / "sbhar"), "tzn,tzn-stride-12"
@@ -152,12 +139,12 @@ def test_folds_score_every_recording_by_a_network_that_has_not_seen_its_person(t
     options = {"systems": ["uniform-6", "tzn"], "seeds": (0,), "folds": 2, "overrides": SIGNALS, "resamples": 20}
     results = run_bench("sbhar-windows", tmp_path / "out", root=root, **options)
     assert json.loads((tmp_path / "out" / "folds-2-results.json").read_text()) == results
-    assert results["test_recordings"] == 5 and results["test_instances"] == 10
+    assert results["test_recordings"] == 6 and results["test_instances"] == 12
     runs = [json.loads((tmp_path / f"out/tzn/seed-0/fold-{k}/result.json").read_text()) for k in (0, 1)]
-    assert [run["test_recordings"] for run in runs] == [3, 2]  # of users 1 to 5, every second
+    assert [run["test_recordings"] for run in runs] == [3, 3]  # of users 1 to 6, every second
     assert results["systems"]["tzn"]["gflops"] == pytest.approx(sum(run["flops"] for run in runs) / 1e9)
     page = markdown(read_results(results))
-    assert "5 recordings, 10 instances, each scored by a network that has not seen its subject (2 folds)" in page
+    assert "6 recordings, 12 instances, each scored by a network that has not seen its subject (2 folds)" in page
     assert "--seeds 0 --folds 2 --set model.width=16" in command_of(results)
 
 

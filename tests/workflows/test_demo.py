@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -17,6 +16,7 @@ from PIL import Image
 from rich.console import Console
 from typer.testing import CliRunner
 
+from small_demo import SMALL_SYSTEMS, make_demo_small
 from temporalzoom.cli import app, runs
 from temporalzoom.config import load_config
 from temporalzoom.datasets.zoombench import ZoomBench, make_zoombench
@@ -24,29 +24,17 @@ from temporalzoom.inference.localizer import Localizer
 from temporalzoom.signals.decoding import probe
 from temporalzoom.training import TrainingInterrupted
 from temporalzoom.viewer.demo_report import budget_points
-from temporalzoom.workflows import demo, demo_measures, demo_video
+from temporalzoom.workflows import demo, demo_measures
 from temporalzoom.workflows.evaluate import evaluate_split
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SMALLER = (
-    "model.width=16",
-    "model.heads=2",
-    "training.steps=6",
-    "training.batch_size=2",
-    "data.sequences=3",
-    "data.test_sequences=2",
-    "data.length=128",
-)
-SMALL_SYSTEMS = {name: (*settings, *SMALLER) for name, settings in demo.SYSTEMS.items()}
 
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo, "SYSTEMS", SMALL_SYSTEMS)
-        patch.setattr(demo, "run_video_act", partial(demo_video.run_video_act, clips=3, steps=3))
-        patch.setattr(demo_video, "SIZE", 32)
+        make_demo_small(patch)
         log = io.StringIO()
         demo.run_demo(folder, seed=1, console=Console(file=log))
         (folder / "log.txt").write_text(log.getvalue())

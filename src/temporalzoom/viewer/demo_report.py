@@ -58,7 +58,8 @@ class Curves:
 
 
 def write_demo_report(path: Path, results: Results, sequence: SequenceView, curves: Curves) -> None:
-    """The page at `path`. Files of the video act are found beside it, by the relative paths in `results`."""
+    """The page at `path`. Files of the video act are found beside it, by the relative paths in `results`, which
+    have no `video` where that act was not asked for."""
     report = Report(
         "Temporal Zoom on ZoomBench",
         "Detectors trained by the demo on the embedded synthetic benchmark, scored on sequences they have not seen.",
@@ -90,8 +91,9 @@ def write_demo_report(path: Path, results: Results, sequence: SequenceView, curv
         plot_training(curves.losses, ylabel="detection loss"),
         "Detection loss during training: classification and box regression, without the other terms.",
     )
-    report.heading("From a video file to segments")
-    _show_video(report, results["video"], path.parent)
+    if "video" in results:
+        report.heading("From a video file to segments")
+        _show_video(report, results["video"], path.parent)
     report.write(path)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,39 +46,46 @@ SYSTEMS = {
 FILES = ("results.json", "predictions.json", "report.html")
 
 
-def demo_config(system: str, seed: int = 0) -> Config:
-    return load_config("zoombench", (STEPS, *SYSTEMS[system], f"seed={seed}"))
+def demo_config(system: str, seed: int = 0, overrides: Sequence[str] = ()) -> Config:
+    return load_config("zoombench", (STEPS, *SYSTEMS[system], *overrides, f"seed={seed}"))
 
 
-def run_demo(out: Path, seed: int = 0, console: Console | None = None) -> dict[str, Any]:
+def run_demo(
+    out: Path, seed: int = 0, console: Console | None = None, *, overrides: Sequence[str] = (), video: bool = True
+) -> dict[str, Any]:
     """Train, measure, report; then the same from video files, if they can be read. Returns what `results.json` holds.
 
+    overrides: settings for all systems alike, after their own. video: whether to go on with video files.
     Ctrl-C is a KeyboardInterrupt wherever it comes, and leaves no report.
     """
     console = console or Console(stderr=True)
-    with_video = videos_can_be_read()
+    configs = {name: demo_config(name, seed, overrides) for name in SYSTEMS}  # errors before an earlier run is touched
+    with_video = video and videos_can_be_read()
     acts = Acts(len(SYSTEMS) + 4 + with_video, console)
-    if not with_video:
+    if video and not with_video:
         acts.note(VIDEO_MISSING)
     for name in FILES:  # of an earlier run: they would stand beside other models
         (out / name).unlink(missing_ok=True)
     try:
-        return _run(out, seed, acts, with_video)
+        return _run(out, seed, configs, acts, video, with_video)
     except TrainingInterrupted as stop:
         raise KeyboardInterrupt(str(stop)) from None
 
 
-def _run(out: Path, seed: int, acts: Acts, with_video: bool) -> dict[str, Any]:
+def _run(
+    out: Path, seed: int, configs: Mapping[str, Config], acts: Acts, video: bool, with_video: bool
+) -> dict[str, Any]:
+    """video: whether the act with video files is asked for; with_video: and can be done."""
     console = acts.console
-    data = load_data(demo_config(BASELINE, seed).data, seed)
+    data = load_data(configs[BASELINE].data, seed)
     assert data.train is not None and data.test is not None
     test = data.test
     acts.note(f"ZoomBench: {len(data.train.samples)} training and {len(test.samples)} test sequences")
 
     systems: dict[str, System] = {}
-    for name in SYSTEMS:
+    for name, config in configs.items():
         acts.begin(f"training {name}")
-        run, seconds = _train(name, seed, data.train, out, console)
+        run, seconds = _train(config, data.train, out / name, console)
         acts.note(f"scoring {name} on the test sequences")
         localizer = Localizer.load(run, device="cpu")  # where its time is measured
         systems[name] = System(localizer, evaluate_split(localizer, test, THRESHOLDS, console), run, seconds)
@@ -90,10 +97,10 @@ def _run(out: Path, seed: int, acts: Acts, with_video: bool) -> dict[str, Any]:
     budgets = budget_curve(systems[ADAPTIVE], systems[BASELINE], test, console)
     acts.begin(f"looking where {ADAPTIVE} spends depth")
     mean_tau, tau = depth_by_place(systems[ADAPTIVE], test, console)
-    video = None
+    shown: dict[str, Any] = {"video": None} if video else {}
     if with_video:
         acts.begin("from video files to segments: render, extract, train, localize")
-        video = run_video_act(out / "video", seed, console)
+        shown["video"] = run_video_act(out / "video", seed, console).summary(out)
 
     acts.note("writing the report")
     results = {
@@ -106,7 +113,7 @@ def _run(out: Path, seed: int, acts: Acts, with_video: bool) -> dict[str, Any]:
         "boundary_error_by_sharpness": {name: sharpness_errors(system, test) for name, system in systems.items()},
         "mean_tau": mean_tau,
         "budget_curve": budgets,
-        "video": None if video is None else video.summary(out),
+        **shown,
     }
     longest = max(test.samples, key=lambda sample: len(sample.segments))
     curves = Curves(
@@ -138,11 +145,10 @@ class Acts:
         self.console.print(what, markup=False, highlight=False, soft_wrap=True)
 
 
-def _train(name: str, seed: int, split: Split, out: Path, console: Console) -> tuple[Path, float]:
+def _train(config: Config, split: Split, run: Path, console: Console) -> tuple[Path, float]:
     """The folder of the run and the seconds that training took."""
-    run = out / name
     shutil.rmtree(run, ignore_errors=True)
-    train(demo_config(name, seed), split, run, console=console)
+    train(config, split, run, console=console)
     return run, read_metrics(run / "metrics.jsonl")[-1]["seconds"]
 
 
