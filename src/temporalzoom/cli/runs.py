@@ -87,6 +87,7 @@ def train(
 @app.command(
     "eval",
     epilog="Examples: tzoom eval --model runs/first   |   tzoom eval --model runs/first inference.refine=none   |   "
+    "tzoom eval --model runs/first --report page.html   |   "
     "tzoom eval --predictions P.json --truth T.json --protocol th14 --tiou 0.3,0.5 --json",
 )
 def evaluate(
@@ -106,14 +107,28 @@ def evaluate(
     device: DeviceOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write the model's predictions (.json, .csv, .vtt)")] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write a page that shows what is found and what not")] = None,
+    threshold: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[CLASS=]SCORE",
+            help="From which score on detections count in words and page, 0.4 or serve=0.4; may be repeated; "
+            "default: where F1 is best",
+        ),
+    ] = None,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Leave out recordings without features")
     ] = False,
 ) -> None:
     """Score a trained model, or the prediction file of any detector. With --model, settings of inference can be set."""
     from temporalzoom.workflows import evaluate as workflow
+    from temporalzoom.workflows import report as pages
 
     thresholds = None if tiou is None else _thresholds(tiou)
+    if as_json and threshold and report is None:
+        raise InputError("--threshold is for the words and the --report; --json has scores of all thresholds only")
+    if report is not None:
+        pages.check_page(report)
     if (model is None) == (predictions is None):
         raise InputError("give either --model, or --predictions with --truth")
     if predictions is not None:
@@ -141,6 +156,9 @@ def evaluate(
             console=notes,
         )
     report_skipped(score.skipped)
+    chosen = pages.read_thresholds(threshold or (), score)
+    if report is not None:
+        pages.write_report(report, score, thresholds=chosen, next_steps=pages.next_steps(model), console=notes)
     if as_json:
         print(json.dumps(score.summary(proposals), indent=1))
         return
@@ -148,6 +166,10 @@ def evaluate(
         say(workflow.ORACLE)
     for table in score.tables(proposals):
         screen.print(table)
+    for sentence in pages.summarize(score, chosen):
+        say(sentence)
+    if report is not None:
+        say(f"wrote {report}")
 
 
 @app.command(

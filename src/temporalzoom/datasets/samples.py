@@ -22,7 +22,7 @@ class Sample:
     segments and duration in seconds. labelled: the segments with their true labels, where `segments`, which is what is
     trained on, has others; None: they are the same. video: a sample without a signal, whose windows (see framing) of
     frames only become features by the network that is trained. ambiguous: spans that count neither for nor against what
-    is found in them.
+    is found in them. subject: who was recorded, where that is known.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Sample:
     labelled: Segments | None = None
     video: Video | None = None
     ambiguous: Segments = field(default_factory=Segments.empty)
+    subject: str | None = None
 
     def __len__(self) -> int:
         rows = len(self.signal) if self.video is None else self.video.frames

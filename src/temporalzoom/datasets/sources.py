@@ -25,7 +25,7 @@ from temporalzoom.datasets.check import (
 )
 from temporalzoom.datasets.inertial_sets import open_sbhar, open_tug
 from temporalzoom.datasets.samples import Sample, Split
-from temporalzoom.datasets.splits import with_subsets
+from temporalzoom.datasets.splits import known_subject, with_subsets
 from temporalzoom.datasets.video_sets import VIDEO_SETS, annotation_file, clipped, read_video_set, without_labels
 from temporalzoom.datasets.zoombench import ZoomBench, make_zoombench
 from temporalzoom.errors import InputError
@@ -298,7 +298,7 @@ def _split(
             if data.resize is not None:
                 array, final = resize_features(array, final, data.resize)
             what = (recording.name, array, final, duration, recording.segments, framing)
-            samples.append(Sample(*what, ambiguous=recording.ambiguous))
+            samples.append(Sample(*what, ambiguous=recording.ambiguous, subject=known_subject(recording)))
     return _labelled_split(data, samples, classes, common_settings(sidecars))
 
 
@@ -312,7 +312,8 @@ def _video_split(
             video = videos[recording.name]
             grid, duration = TimeGrid(framing.stride, framing.window, video.fps), recording.duration or video.duration
             what = (recording.name, nothing, grid, duration, recording.segments, framing)
-            samples.append(Sample(*what, video=video, ambiguous=recording.ambiguous))
+            subject = known_subject(recording)
+            samples.append(Sample(*what, video=video, ambiguous=recording.ambiguous, subject=subject))
     return _labelled_split(data, samples, classes, None)
 
 

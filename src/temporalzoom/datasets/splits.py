@@ -28,7 +28,13 @@ def with_subsets(annotations: Annotations, data: DataConfig) -> Annotations:
 
 def subject(recording: Recording) -> str:
     """Who was recorded, where the file says it; else the recording stands for itself."""
-    return str(recording.extra.get("subject", recording.name))
+    return known_subject(recording) or recording.name
+
+
+def known_subject(recording: Recording) -> str | None:
+    """Who was recorded; None where the file does not say it."""
+    who = recording.extra.get("subject")
+    return None if who is None else str(who)
 
 
 def _by_pattern(annotations: Annotations, data: DataConfig) -> Annotations:

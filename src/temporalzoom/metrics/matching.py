@@ -92,18 +92,18 @@ def match_detections(
     # S-CNN's detections, which have many equal scores, other orders move mAP by up to a point.
     order = sorted(predictions) if protocol == "th14" else list(predictions)
     order = [video for video in order if unknown_videos == "false_positives" or video in truth]
-    instances = _pool(truth, list(truth), videos, classes)
-    detections = _pool(predictions, order, videos, classes)
+    instances = pool_segments(truth, list(truth), videos, classes)
+    detections = pool_segments(predictions, order, videos, classes)
     detections = detections[np.argsort(-detections.scores, kind="stable")]
 
-    rows, columns, overlaps = _candidates(detections, instances, min(thresholds))
+    rows, columns, overlaps = overlapping_pairs(detections, instances, min(thresholds))
     keys = (columns, -overlaps, rows) if protocol == "anet" else (rows, -overlaps, columns)
     by_preference = np.lexsort(keys)
     rows, columns, overlaps = rows[by_preference], columns[by_preference], overlaps[by_preference]
     found = np.full((len(thresholds), len(detections)), -1, np.intp)
     for matches, threshold in zip(found, thresholds, strict=True):
         enough = overlaps >= threshold if protocol == "anet" else overlaps > threshold
-        _match_greedily(rows[enough], columns[enough], matches)
+        match_greedily(rows[enough], columns[enough], matches)
 
     ignored = np.zeros(found.shape, bool)
     if protocol == "th14" and ambiguous:
@@ -127,7 +127,7 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
         raise InputError(f"{name} {value!r} is not one of {', '.join(choices)}")
 
 
-def _pool(
+def pool_segments(
     segments: Mapping[str, Segments], order: Sequence[str], videos: Sequence[str], classes: NDArray[np.str_]
 ) -> Pool:
     """The segments of the videos in `order`, without those whose label is not in `classes` (sorted)."""
@@ -144,10 +144,12 @@ def _pool(
     return Pool(merged.starts, merged.ends, merged.scores, labels, video_of_row)[known]
 
 
-def _candidates(detections: Pool, truth: Pool, smallest: float) -> tuple[Integers, Integers, Floats]:
-    """Pairs of the same class and video with at least the `smallest` tIoU: detection rows, truth rows, tIoU."""
+def overlapping_pairs(
+    detections: Pool, truth: Pool, smallest: float, same_class: bool = True
+) -> tuple[Integers, Integers, Floats]:
+    """Pairs of the same video (and class) with at least the `smallest` tIoU: detection rows, truth rows, tIoU."""
     video_count = 1 + max(pool.videos.max(initial=0) for pool in (detections, truth))
-    keys = [pool.labels * video_count + pool.videos for pool in (detections, truth)]
+    keys = [pool.labels * video_count * same_class + pool.videos for pool in (detections, truth)]
     instances_of = dict(_groups(keys[1]))
     rows, columns, overlaps = [np.empty(0, np.intp)], [np.empty(0, np.intp)], [np.empty(0)]
     for key, members in _groups(keys[0]):
@@ -172,7 +174,7 @@ def _groups(keys: Integers) -> Iterator[tuple[int, Integers]]:
         yield from zip(distinct.tolist(), np.split(rows, firsts[1:]), strict=True)
 
 
-def _match_greedily(rows: Integers, columns: Integers, found: Integers) -> None:
+def match_greedily(rows: Integers, columns: Integers, found: Integers) -> None:
     """Take pairs in the given order while both sides are free, and write them into `found` (N,)."""
     taken_rows: dict[int, int] = {}
     taken_columns: set[int] = set()

@@ -48,8 +48,17 @@ class Report:
     def text(self, text: str) -> Report:
         """Paragraphs, parted by blank lines; `words in backticks` are set as code."""
         for paragraph in re.split(r"\n\s*\n", text.strip()):
-            self._append("<p>" + re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(paragraph.strip())) + "</p>")
+            self._append(f"<p>{_inline(paragraph.strip())}</p>")
         return self
+
+    def sentences(self, sentences: Sequence[str], *, lead: bool = False) -> Report:
+        """A list, one sentence each; `words in backticks` are set as code. lead: what the page is about, set larger."""
+        items = "".join(f"<li>{_inline(sentence)}</li>" for sentence in sentences)
+        return self._append(f'<ul class="sentences{" lead" if lead else ""}">{items}</ul>')
+
+    def commands(self, lines: Sequence[str]) -> Report:
+        """Lines for a terminal, to be copied as they are."""
+        return self._append(f"<pre><code>{escape(chr(10).join(lines))}</code></pre>")
 
     def table(
         self,
@@ -83,6 +92,26 @@ class Report:
         return self._append(
             f'<figure class="table">{_caption("Table", self._tables, caption)}<div class="scroll"><table>\n'
             f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div></figure>"
+        )
+
+    def matrix(
+        self, corner: str, rows: Sequence[str], columns: Sequence[str], counts: Sequence[Sequence[int]], *, caption: str
+    ) -> Report:
+        """A table of counts, shaded by their share of the row; another hue where row and column have the same name.
+
+        corner: what rows and columns are. Zeros are left blank.
+        """
+        head = "".join(f'<th scope="col"><span>{escape(name)}</span></th>' for name in columns)
+        body = ""
+        for name, row in zip(rows, counts, strict=True):
+            total = max(sum(row), 1)
+            cells = (_shaded(n, n / total, name == column) for column, n in zip(columns, row, strict=True))
+            body += f'<tr><th scope="row">{escape(name)}</th>{"".join(cells)}</tr>\n'
+        self._tables += 1
+        return self._append(
+            f'<figure class="table matrix">{_caption("Table", self._tables, caption)}<div class="scroll"><table>\n'
+            f'<thead><tr><th scope="col">{escape(corner)}</th>{head}</tr></thead>\n<tbody>\n{body}</tbody>'
+            "</table></div></figure>"
         )
 
     def figure(self, figure: Figure, caption: str, *, alt: str | None = None) -> Report:
@@ -154,6 +183,16 @@ def _column(texts: list[str], best: Best, first: bool) -> tuple[bool, list[str]]
             f'<th scope="row">{content}</th>' if first and not numeric else f"<td{_class(numeric)}>{content}</td>"
         )
     return numeric, cells
+
+
+def _inline(text: str) -> str:
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
+def _shaded(count: int, share: float, right: bool) -> str:
+    if not count:
+        return "<td></td>"
+    return f'<td class="{"right" if right else "wrong"}" style="--share:{0.08 + 0.62 * share:.2f}">{count}</td>'
 
 
 def _class(numeric: bool) -> str:

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, ParamSpec
 
 import matplotlib
@@ -125,6 +125,7 @@ def text_colour(background: str, opacity: float = 1.0) -> str:
     return INK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.56 else "white"
 
 
+@lru_cache(maxsize=10_000)
 def text_width(text: str, size: float) -> float:
     """Width in points."""
     return float(TextPath((0, 0), text, size=size, usetex=False).get_extents().width) if text.strip() else 0.0

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from temporalzoom.segments import Segments
 from temporalzoom.viewer.style import (
@@ -25,6 +25,8 @@ from temporalzoom.viewer.style import (
     time_axis,
 )
 
+MARK = "#d81e2c"
+
 
 @styled
 def plot_timeline(
@@ -34,12 +36,15 @@ def plot_timeline(
     *,
     classes: Iterable[str] = (),
     max_lanes: int = 5,
+    start: float = 0.0,
+    marked: Mapping[str, ArrayLike] | None = None,
 ) -> Figure:
-    """What happened and what each system found, on one time axis of `duration` seconds.
+    """What happened and what each system found, on one time axis from `start` to `duration` seconds.
 
     One colour per class, by its place among all `classes`, or else among all labels given. Segments that overlap are
     stacked in lanes, the best score on top; what does not fit into `max_lanes` lanes is left out and counted under the
-    row's name. Opacity: score over the system's highest.
+    row's name. Opacity: score over the system's highest. marked: by row (`truth` or a system), True for each segment
+    that is underlined in red.
     """
     names = ["truth", *predictions]
     rows = [truth, *predictions.values()]
@@ -61,17 +66,21 @@ def plot_timeline(
     axes.set_ylim(total, 0)
     axes.spines["left"].set_visible(False)
     axes.grid(axis="y", visible=False)
-    time_axis(axes, 0.0, duration)
-    points_per_second = (WIDTH - left - right) * 72 / max(duration, 1e-3)
+    time_axis(axes, start, duration)
+    points_per_second = (WIDTH - left - right) * 72 / max(duration - start, 1e-3)
 
     ticks: list[float] = []
     first = gap / 2
-    for segments, lane, row_height in zip(rows, lanes, heights, strict=True):
+    for name, segments, lane, row_height in zip(names, rows, lanes, heights, strict=True):
         shown = lane < row_height
         highest = segments.scores.max(initial=0.0)
-        for (start, end, label, score), row in zip(segments[shown], lane[shown], strict=True):
+        for (begin, end, label, score), row in zip(segments[shown], lane[shown], strict=True):
             opacity = 0.25 + 0.75 * max(score, 0.0) / highest if highest > 0 else 1.0
-            draw_bar(axes, start, end, first + row, label, palette[label], opacity, points_per_second)
+            draw_bar(axes, begin, end, first + row, label, palette[label], opacity, points_per_second)
+        if marked is not None and name in marked:
+            wrong = shown & np.asarray(marked[name], bool)
+            below_bar = first + lane[wrong] + 0.98
+            axes.hlines(below_bar, segments.starts[wrong], segments.ends[wrong], color=MARK, linewidth=2.2, zorder=3)
         if ticks:
             axes.axhline(first - gap / 2, color=RULE, linewidth=0.6)
         ticks.append(first + row_height / 2)

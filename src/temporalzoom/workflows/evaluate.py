@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from rich.table import Table
 from temporalzoom.config import change_inference
 from temporalzoom.datasets.samples import Sample, Split
 from temporalzoom.datasets.sources import load_data
+from temporalzoom.datasets.splits import known_subject
 from temporalzoom.errors import InputError
 from temporalzoom.formats import read_annotations, read_predictions, write_segments
 from temporalzoom.inference.localizer import Localizer
@@ -48,7 +49,8 @@ class Evaluation:
 
     boundaries: None where frames per second are not known; protocol: anet or th14; ambiguous: spans that the protocol
     th14 passes over; skipped: recordings left out because nothing was there to localize in; seconds: of localization,
-    None where predictions came from a file; oracle: the truth helped to make the predictions (see `ORACLE`).
+    None where predictions came from a file; oracle: the truth helped to make the predictions (see `ORACLE`); subjects:
+    who is on which recording, of those where that is known.
     """
 
     truth: dict[str, Segments]
@@ -60,6 +62,7 @@ class Evaluation:
     skipped: tuple[str, ...] = ()
     seconds: float | None = None
     oracle: bool = False
+    subjects: Mapping[str, str] = field(default_factory=dict)
 
     def summary(self, proposals: bool = False) -> dict[str, Any]:
         """The numbers, ready for JSON. proposals: also how much is found, whatever its label."""
@@ -175,7 +178,8 @@ def evaluate_file(
     ambiguous = annotations.ambiguous()
     detection = evaluate_detections(annotations.truth(), found, thresholds, protocol, ambiguous)
     boundaries = boundary_errors(annotations.truth(), found, known) if len(known) == len(rates) else None
-    return Evaluation(annotations.truth(), found, detection, boundaries, protocol, ambiguous)
+    subjects = {name: who for name, r in annotations.recordings.items() if (who := known_subject(r)) is not None}
+    return Evaluation(annotations.truth(), found, detection, boundaries, protocol, ambiguous, subjects=subjects)
 
 
 def evaluate_run(
@@ -215,6 +219,7 @@ def evaluate_split(
         skipped,
         seconds,
         localizer.description.oracle_reach is not None,
+        {sample.name: sample.subject for sample in split.samples if sample.subject is not None},
     )
 
 
