@@ -137,7 +137,8 @@ def _find_clock(columns: Sequence[Column], header: bool) -> tuple[Column | None,
     if ranked:
         return min(ranked, key=lambda pair: pair[0])[1], [column for _, column in ranked]
     # Without a name that says so: the only column that rises like a clock.
-    rising = [c for c in columns if not c.is_text and looks_like_a_clock(c.values) and not counts_rows(c.values)]
+    numbers = [c for c in columns if not c.is_text and not _is_counter(c, header)]
+    rising = [c for c in numbers if looks_like_a_clock(c.values)]
     return (rising[0], rising) if len(rising) == 1 else (None, [])
 
 
