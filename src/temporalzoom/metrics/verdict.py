@@ -106,8 +106,8 @@ def _overall(analysis: Analysis) -> str:
         missed = f"Does not find the only {noun}" if only else f"Finds none of the {counts.instances} {noun}"
         if not wrong:
             return f"{missed}: nothing has a score that counts."
-        return f"{missed}: " + (
-            "its only detection is wrong." if wrong == 1 else f"all its {wrong} detections are wrong."
+        return (
+            f"{missed}: its only detection is wrong." if wrong == 1 else f"{missed}: all {wrong} detections are wrong."
         )
     if counts.correct < counts.instances:
         found = f"Finds {counts.correct} of {counts.instances} {noun}"

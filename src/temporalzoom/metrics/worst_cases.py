@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from temporalzoom.metrics.errors import DETECTION_KINDS, INSTANCE_KINDS, Analysis
-from temporalzoom.metrics.matching import Floats
+from temporalzoom.metrics.matching import Floats, Integers
 
 SHOWN_INSTANCES = 20  # about as many as can be told apart in one picture
+CROWDED = 60  # instances and detections
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,16 @@ class Stretch:
 def worst_stretches(analysis: Analysis, count: int = 6, length: float | None = None) -> list[Stretch]:
     """At most `count` stretches with errors, most errors first.
 
-    length: of a stretch, in seconds; by default what holds about 20 instances. A recording is cut into equal parts of
-    at most 5/4 of that; it is taken to end with its last segment.
+    length: of a stretch, in seconds; by default what holds about 20 instances, of a crowded recording less. A recording
+    is cut into equal parts of at most 5/4 of that; it is taken to end with its last segment. More than two stretches of
+    one recording are only there if others are not.
     """
-    longest = stretch_length(analysis) if length is None else length
     ends = _recording_ends(analysis)
+    longest = np.full(len(ends), stretch_length(analysis) if length is None else length)
+    if length is None:
+        pools = (analysis.truth, analysis.detections)
+        segments = sum(np.bincount(pool.videos, minlength=len(ends)) for pool in pools)
+        longest = np.minimum(longest, ends * CROWDED / np.maximum(segments, 1) + 1e-9)
     parts = np.maximum(np.ceil(ends / longest - 0.25).astype(np.intp), 1)  # a little longer is better than two halves
     first = np.concatenate([[0], np.cumsum(parts)])  # index of the first stretch of each recording
     sizes = ends / parts
@@ -55,10 +61,10 @@ def worst_stretches(analysis: Analysis, count: int = 6, length: float | None = N
         np.add.at(table, (first[pool.videos] + part, kinds), 1)
         tables.append(table)
     errors = tables[0][:, 1:].sum(axis=1) + tables[1][:, 1:].sum(axis=1)
-    worst = np.argsort(-errors, kind="stable")[:count]
+    owner = np.repeat(np.arange(len(parts)), parts)
     stretches = []
-    for row in worst[errors[worst] > 0]:
-        video = int(np.searchsorted(first, row, side="right")) - 1
+    for row in _varied(np.argsort(-errors, kind="stable"), owner, errors, count):
+        video = int(owner[row])
         start = float((row - first[video]) * sizes[video])
         stretches.append(
             Stretch(
@@ -71,6 +77,19 @@ def worst_stretches(analysis: Analysis, count: int = 6, length: float | None = N
             )
         )
     return stretches
+
+
+def _varied(order: Integers, owner: Integers, errors: Integers, count: int) -> list[int]:
+    """The first `count` of `order` with errors; the third and later ones of an owner stand behind all others."""
+    seen: dict[int, int] = {}
+    first: list[int] = []
+    later: list[int] = []
+    for row in order[errors[order] > 0].tolist():
+        number = seen[owner[row]] = seen.get(owner[row], 0) + 1
+        (first if number <= 2 else later).append(row)
+        if len(first) == count:
+            break
+    return sorted((first + later)[:count], key=lambda row: -errors[row])
 
 
 def stretch_length(analysis: Analysis) -> float:

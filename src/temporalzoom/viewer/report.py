@@ -186,7 +186,8 @@ def _column(texts: list[str], best: Best, first: bool) -> tuple[bool, list[str]]
 
 
 def _inline(text: str) -> str:
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+    coded = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+    return re.sub(r"(?<=\d) (?=%|s\b)", "&nbsp;", coded)  # a number and its unit stay on one line
 
 
 def _shaded(count: int, share: float, right: bool) -> str:

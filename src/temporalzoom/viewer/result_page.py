@@ -80,12 +80,11 @@ def _show_verdict(report: Report, results: Results, notes: Sequence[str]) -> Non
 
 
 def _show_classes(report: Report, results: Results) -> None:
-    analysis, detection = results.analysis, results.detection
+    analysis = results.analysis
     intervals, unknown = results.intervals or {}, RateIntervals(None, None, None)
     rows: list[list[str | float | int | None]] = []
     for label in _annotated_first(analysis):
         counts, known = analysis.counts(label), intervals.get(label, unknown)
-        of_class = detection.classes.index(label) if label in detection.classes else None
         rows.append(
             [
                 ALL if label is None else label,
@@ -95,16 +94,14 @@ def _show_classes(report: Report, results: Results) -> None:
                 _with_interval(counts.precision, known.precision),
                 _with_interval(counts.recall, known.recall),
                 _with_interval(counts.f1, known.f1),
-                None if label is None else f"{analysis.thresholds[label]:.2g}",
-                None if of_class is None else 100 * float(detection.ap[_half(detection), of_class]),
+                None if label is None else _score(analysis.thresholds[label]),
             ]
         )
-    rows[-1][-1] = 100 * detection.mAP[detection.thresholds[_half(detection)]]
     brackets = "" if results.intervals is None else " In brackets: 95 % bootstrap interval over recordings."
     report.heading("Class by class").table(
-        ["class", "instances", "found", "wrong", "precision %", "recall %", "F1 %", "from score", "AP@0.5 %"],
+        ["class", "instances", "found", "wrong", "precision %", "recall %", "F1 %", "from score"],
         rows,
-        caption="Detections count from the score in the last but one column on. Found: instances with a detection of "
+        caption="Detections count from the score in the last column on. Found: instances with a detection of "
         "their class, tIoU at least 0.5. Wrong: detections that found no instance. Precision: share of the detections "
         f"that are right. Recall: share of the instances that are found. F1: their harmonic mean.{brackets}",
     )
@@ -233,12 +230,12 @@ def _show_scores(report: Report, results: Results) -> None:
     detection, lengths = results.detection, results.lengths
     known = results.map_intervals or {}
     average = float(np.mean([detection.mAP[t] for t in AVERAGED]))
-    cells: list[str | float | int | None] = [_with_interval(average, known.get(None), 1)]
-    cells += [_with_interval(detection.mAP[t], known.get(t), 1) for t in detection.thresholds]
-    headers = ["average .3:.7", *(f"@{t:g}" for t in detection.thresholds)]
+    headers = ["mean of .3 to .7", *(f"@{t:g}" for t in detection.thresholds)]
+    values = [average, *detection.mAP.values()]
+    spans = [known.get(None), *(known.get(t) for t in detection.thresholds)]
     report.heading("Scores of the field").table(
-        ["", *headers],
-        [["mAP %", *cells]],
+        ["tIoU", "mAP %"],
+        [[name, _with_interval(value, span, 1)] for name, value, span in zip(headers, values, spans, strict=True)],
         caption=f"Mean average precision, protocol {results.protocol}, by the tIoU that a detection needs to count; "
         "all detections down to the lowest score take part."
         + (" In brackets: 95 % bootstrap interval over recordings." if known else ""),
@@ -298,8 +295,8 @@ def _f1(analysis: Analysis, label: str) -> float:
     return -1.0 if math.isnan(f1) else f1
 
 
-def _half(detection: DetectionResult) -> int:
-    return detection.thresholds.index(0.5)
+def _score(value: float) -> str:
+    return f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.2g}"
 
 
 def _with_interval(value: float, interval: Interval | None, digits: int = 0) -> str | None:

@@ -25,7 +25,7 @@ from temporalzoom.viewer.style import (
     time_axis,
 )
 
-MARK = "#d81e2c"
+MARK = "#f5333f"  # of middle lightness: stays red on a dark page, where drawings are inverted
 
 
 @styled
