@@ -185,7 +185,7 @@ def test_settings_for_all_systems_and_no_video_act(tmp_path, out):
     assert "video" not in results and "video" not in log.getvalue() and "7/7" in log.getvalue()
     assert "From a video file" not in (tmp_path / "report.html").read_text()
     assert (tmp_path / "predictions.json").read_bytes() == (out / "predictions.json").read_bytes()
-    with pytest.raises(InputError, match="model.width"):
+    with pytest.raises(InputError, match=r"model\.width"):
         demo.run_demo(tmp_path, 1, Console(quiet=True), overrides=["model.widht=8"])
     assert (tmp_path / "report.html").is_file()  # of the earlier run
 
