@@ -18,8 +18,8 @@ test: setup
 	$(VENV)/bin/python -m pytest -n $(WORKERS) -m slow
 
 lint: setup
-	$(VENV)/bin/ruff check src tests benchmarks
-	$(VENV)/bin/ruff format --check src tests benchmarks
+	$(VENV)/bin/ruff check src tests benchmarks examples
+	$(VENV)/bin/ruff format --check src tests benchmarks examples
 	$(VENV)/bin/mypy
 
 label-studio: setup

@@ -11,7 +11,7 @@ import numpy as np
 
 # By experiment, as UCI counts: the person. 2 and 4 are of the test subset.
 SBHAR_PEOPLE = {1: 1, 3: 2, 5: 3, 7: 4, 9: 5, 11: 6}
-TUG_RUNS = [f"s{person:02d}_{run:02d}_sp" for person in range(1, 10) for run in (1, 2)]
+TUG_RUNS = [f"s{person:02d}_01_sp" for person in range(1, 10)]
 RATS = ("rat01", "rat02", "rat45", "rat50")
 THUMOS_VIDEOS = ("video_validation_0000190", "video_validation_0000986", "video_test_0000062", "video_test_0000846")
 Entries = dict[str, dict[str, Any]]
@@ -55,7 +55,7 @@ def write_sbhar(folder: Path, real: Path | None = None, rows: int = 2500) -> Pat
 
 
 def write_tug(folder: Path, real: Path | None = None) -> None:
-    """phone.json and phone.npz: two runs of nine people each, of whom seven are the test."""
+    """phone.json and phone.npz: one run each of nine people, of whom seven are the test."""
     folder.mkdir(parents=True)
     entries = noise_entries(TUG_RUNS, ("SEATED", "WALKING"), 100.0, 6.0)
     for name in TUG_RUNS:

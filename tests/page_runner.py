@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -137,12 +140,21 @@ class PageRun:
         assert out.strip(), f"{where}: {shlex.join(words)}: printed nothing"
 
     def _benchmark(self, words: list[str], where: str) -> None:
+        """`python benchmarks/NAME.py`, in this process: to start one takes longer. tests/test_benchmarks.py starts
+        them."""
         script = REPOSITORY / words[1]
-        command = [sys.executable, str(script), *words[2:], *SMALL_BENCHMARKS[script.stem].split()]
-        environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "src")}
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=self.folder)
-        assert done.returncode == 0, f"{where}: {shlex.join(words)}: {done.stderr}"
-        assert done.stdout.strip(), f"{where}: {shlex.join(words)}: printed nothing"
+        with (
+            self.patch.context() as patch,
+            redirect_stdout(io.StringIO()) as out,
+            redirect_stderr(io.StringIO()) as err,
+        ):
+            patch.setattr(sys, "argv", [*words[1:], *SMALL_BENCHMARKS[script.stem].split()])
+            patch.syspath_prepend(str(script.parent))  # as Python does
+            try:
+                runpy.run_path(str(script), run_name="__main__")
+            except SystemExit as stop:
+                assert not stop.code, f"{where}: {shlex.join(words)}: {err.getvalue() or stop.code}"
+        assert out.getvalue().strip(), f"{where}: {shlex.join(words)}: printed nothing"
 
 
 def smaller(words: list[str], folder: Path) -> list[str]:

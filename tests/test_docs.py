@@ -27,6 +27,7 @@ from temporalzoom.config.data import SECTIONS as SOURCES
 from temporalzoom.config.networks import SECTIONS as NETWORKS
 from temporalzoom.config.recipes import recipe_names
 from temporalzoom.config.reference import markdown_page, setting_rows
+from temporalzoom.datasets.sources import load_data
 from temporalzoom.datasets.zoombench_scenes import VideoBench
 from temporalzoom.datasets.zoombench_video import clip_name, video_annotations, write_zoombench_video
 from temporalzoom.experiments.data_sets import training_config
@@ -253,7 +254,7 @@ def folder(tennis, tmp_path, monkeypatch) -> Path:
     return copy
 
 
-LONG = ("sweeps.md", "video.md")
+LONG = ("adaptive-depth.md", "detectors.md", "real-data.md", "sweeps.md", "video.md")
 FOLLOWED = [pytest.param(page, marks=pytest.mark.slow if page.name in LONG else (), id=page.name) for page in PAGES]
 
 
@@ -265,3 +266,28 @@ def test_a_page_can_be_followed(page, folder, tzoom, monkeypatch):
     shown = page_commands(page)
     assert sorted(done.not_run) == sorted(shlex.join(words) for words in shown if words[0] in NOT_RUN)
     assert len(done.ran) + len(done.not_run) + len(done.quoted) == len(shown) + len(list(snippets(page, "python")))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("```sh\ntzoom recipes nowhere\n```\n", "page.md, line 2: tzoom recipes nowhere: .*nowhere"),
+        ("```sh\npython benchmarks/scaling.py --wide 3\n```\n", "unrecognized arguments: --wide"),
+        ("```sh\ncurl example.org\n```\n", "curl"),
+        ("```python\nassert 1 == 2\n```\n", None),
+    ],
+)
+def test_what_cannot_be_followed_is_noticed(text, message, tmp_path, tzoom, monkeypatch):
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    with pytest.raises((AssertionError, KeyError), match=message):
+        PageRun(tmp_path, tzoom, monkeypatch).follow(page)
+
+
+def test_data_sets_of_noise_stand_in_for_the_real_ones(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_data_sets(tmp_path / "data", tmp_path / "nowhere")
+    for recipe in ("sbhar", "tug", "rats", "thumos14"):
+        loaded = load_data(load_config(recipe).data)
+        assert loaded.train is not None and loaded.test is not None, recipe
+        assert all(len(sample.segments) for sample in (*loaded.train.samples, *loaded.test.samples)), recipe

@@ -8,6 +8,7 @@ trains it on synthetic recordings and prints how far its boundaries are off.
 import torch
 import torch.nn.functional as F
 from torch import nn
+
 from temporalzoom.bdr import DistanceHead, distance_loss, distance_targets, refine_segments
 
 
@@ -31,9 +32,9 @@ def training_loss(model, signal, starts, ends):  # one instance per sequence: (B
     inside = (position > starts[:, None]) & (position < ends[:, None])
     target = torch.stack((position - starts[:, None], ends[:, None] - position), 1)
     box_loss = F.smooth_l1_loss(box, target, reduction="none").mean(1)[inside].mean()
-    field = torch.stack([distance_targets([s], [e], len(position), radius=8) for s, e in zip(starts, ends)])
+    true = torch.stack([distance_targets([s], [e], len(position), radius=8) for s, e in zip(starts, ends, strict=True)])
     classic = F.binary_cross_entropy_with_logits(score, inside.float()) + 0.1 * box_loss
-    return classic + distance_loss(distance, field)
+    return classic + distance_loss(distance, true)
 
 
 @torch.no_grad()

@@ -16,10 +16,11 @@ from PIL import Image
 from rich.console import Console
 from typer.testing import CliRunner
 
-from small_demo import SMALL_SYSTEMS, make_demo_small
+from small_demo import SMALL_SYSTEMS, SMALLER, make_demo_small
 from temporalzoom.cli import app, runs
 from temporalzoom.config import load_config
 from temporalzoom.datasets.zoombench import ZoomBench, make_zoombench
+from temporalzoom.errors import InputError
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.signals.decoding import probe
 from temporalzoom.training import TrainingInterrupted
@@ -175,6 +176,18 @@ def test_without_pyav_everything_but_the_video(out, tmp_path, monkeypatch):
     page = (tmp_path / "report.html").read_text()
     assert "<video" not in page and "pip install &quot;temporalzoom[video]&quot;" in page
     assert (tmp_path / "predictions.json").read_bytes() == (out / "predictions.json").read_bytes()
+
+
+def test_settings_for_all_systems_and_no_video_act(tmp_path, out):
+    """As benchmarks/zoombench.py runs it: the same systems, and no word about videos."""
+    log = io.StringIO()
+    results = demo.run_demo(tmp_path, 1, Console(file=log, width=200), overrides=SMALLER, video=False)
+    assert "video" not in results and "video" not in log.getvalue() and "7/7" in log.getvalue()
+    assert "From a video file" not in (tmp_path / "report.html").read_text()
+    assert (tmp_path / "predictions.json").read_bytes() == (out / "predictions.json").read_bytes()
+    with pytest.raises(InputError, match=r"model\.width"):
+        demo.run_demo(tmp_path, 1, Console(quiet=True), overrides=["model.widht=8"])
+    assert (tmp_path / "report.html").is_file()  # of the earlier run
 
 
 @pytest.mark.parametrize(
