@@ -32,6 +32,7 @@ from temporalzoom.datasets.zoombench_scenes import VideoBench
 from temporalzoom.datasets.zoombench_video import clip_name, video_annotations, write_zoombench_video
 from temporalzoom.experiments.data_sets import training_config
 from temporalzoom.experiments.registry import find_table
+from temporalzoom.segments import Segments
 
 LANGUAGES = (*SHELLS, "python", "yaml", "json", "csv", "xml", "diff", "text")
 INCOMPLETE = ("MissingParameter", "NoArgsIsHelpError", "BadOptionUsage")
@@ -219,6 +220,32 @@ def test_yaml_json_and_xml_are_valid(page, tmp_path, monkeypatch):
 # Pages that are run
 
 
+def write_other_formats(folder: Path, truth: dict[str, Segments]) -> None:
+    """The same actions as users of other tools have them, under the names and with the labels of the pages."""
+    words = sorted({label for found in truth.values() for label in found.labels.tolist()})
+    named = dict(zip(words, ["rally", "serve", *words[2:]], strict=True))
+    truth = {
+        name: Segments(found.starts, found.ends, [named[label] for label in found.labels.tolist()])
+        for name, found in truth.items()
+    }
+    files = {"events.boris.tsv": "events.tsv", "project-1.labelstudio.json": "project-1.json"}
+    files |= {
+        "p.via.json": "via_project.json",
+        "speakers.rttm": "speakers.rttm",
+        "coded.xlsx": "coded.xlsx",
+        "actions.csv": "actions.csv",
+    }
+    for written, name in files.items():
+        write_segments(folder / written, truth)[0].rename(folder / name)
+    write_segments(folder / "elan.eaf", truth)
+    write_segments(folder / "targets_inserted.simba.csv", truth, fps=10)
+    match7 = {"match7": truth["match7"]}
+    write_segments(folder / "match7_labels.deepethogram.csv", match7, fps=10)[0].rename(folder / "match7_labels.csv")
+    write_segments(folder / "match7.audacity.txt", match7)[0].rename(folder / "match7.txt")
+    rows = [f"{name};{start};{end};{label}" for name, found in truth.items() for start, end, label, _ in found]
+    (folder / "coded.csv").write_text("\n".join(["Spiel;Anfang;Ende;Was", *rows]))
+
+
 @pytest.fixture(scope="session")
 def tennis(tmp_path_factory) -> Path:
     """The folder that pages speak of: videos, features, annotations in several formats, a trained run, data sets."""
@@ -237,7 +264,7 @@ def tennis(tmp_path_factory) -> Path:
         database[name] = {"subset": subset, "duration": 6.0, "fps": 10, "annotations": records}
     (folder / "annotations.json").write_text(json.dumps({"database": database}))
     (folder / "T.json").write_text(json.dumps({"database": database}))
-    write_segments(folder / "elan.eaf", truth)
+    write_other_formats(folder, truth)
     write_segments(folder / "P.json", truth)
     shutil.copy(folder / "videos" / "match9.mp4", folder / "match9.mp4")
     extract_features([folder / "videos"], folder / "features")

@@ -100,6 +100,26 @@ def test_simba_targets(tmp_path: Path) -> None:
     assert read.recordings["two"].duration == 5
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_every_file_of_several_has_all_behaviours(tmp_path: Path, suffix: str) -> None:
+    found = {"a": Segments([0], [1], ["run"]), "b": Segments([0], [1], ["rest"]), "c": Segments.empty()}
+    written = write_segments(tmp_path / f"all{suffix}", found, fps=10, durations=dict.fromkeys(found, 2.0))
+    for path in written:
+        assert list(pd.read_csv(path, index_col=0).columns)[-2:] == ["rest", "run"]
+    read = import_annotations([tmp_path / "all"], fps=10)
+    assert {name: rows(segments) for name, segments in read.truth().items()} == {
+        "a": [("run", 0.0, 1.0)], "b": [("rest", 0.0, 1.0)], "c": [],
+    }  # fmt: skip
+    assert [recording.duration for recording in read.recordings.values()] == [2, 2, 2]
+
+
+def test_a_file_without_one_of_the_behaviours_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("frame,run,rest\n0,1,0\n1,1,0\n")
+    (tmp_path / "b.csv").write_text("frame,run\n0,1\n1,0\n")
+    read = import_annotations([tmp_path / "a.csv", tmp_path / "b.csv"], fps=10)
+    assert "b.csv: no column rest" in read.notes[0]
+
+
 def test_simba_behaviours_that_are_in_doubt(tmp_path: Path, fails: Callable[..., None]) -> None:
     attack = np.arange(50) // 10 % 2
     path = simba_file(tmp_path / "one.csv", Low_prob_detections_0_1=np.zeros(50, int), Attack=attack)

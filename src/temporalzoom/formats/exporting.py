@@ -31,7 +31,8 @@ def write_segments(
         raise InputError(f"fps must be a positive number, got {fps!r}")
     format = writing_format(path)
     assert format.write is not None  # `writing_format` chooses among those that have one
-    options = ExportOptions(fps, media or {}, durations or {})
+    labels = sorted({label for segments in results.values() for label in segments.labels.tolist()})
+    options = ExportOptions(fps, media or {}, durations or {}, tuple(labels))
     if format.one_file:
         format.write(path, results, options)
         return [path]

@@ -131,7 +131,7 @@ def write_frames(path: Path, results: Mapping[str, Segments], options: ExportOpt
     [(recording, segments)] = results.items()
     if options.fps is None:
         raise InputError(f"{path}: it has one row per frame; writing it needs fps, the frames per second")
-    labels = sorted(set(segments.labels.tolist()))
+    labels = options.labels or tuple(sorted(set(segments.labels.tolist())))
     bad = next((label for label in labels if is_index(label) or (background and label == "background")), None)
     if bad is not None:
         raise InputError(f"{path}: {bad!r} cannot be the name of a behaviour in this format")

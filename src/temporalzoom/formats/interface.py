@@ -62,11 +62,13 @@ class ImportOptions:
 @dataclass(frozen=True)
 class ExportOptions:
     """fps: frames per second, for formats that count frames. media: where the video or signal of a recording is.
-    durations: seconds of whole recordings, for formats that hold them."""
+    durations: seconds of whole recordings, for formats that hold them. labels: of all recordings, for formats that list
+    them in the file of each one."""
 
     fps: float | None = None
     media: Mapping[str, str | Path] = field(default_factory=dict)
     durations: Mapping[str, float] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
 
 
 # From all files of one format to their recordings; what a user should know is appended to the list of notes.

@@ -46,21 +46,19 @@ def read_simba(paths: Sequence[Path], options: ImportOptions, notes: list[str]) 
     """The behaviours are those that `options.behaviours` names; else the columns of 0 and 1 behind all others. What is
     a column of 0 and 1 is decided over all files: a feature may be so in one of them by chance."""
     tables = []
-    behaviours: list[str] | None = list(options.behaviours) or None
-    binary: set[str] | None = None
+    features: set[str] = set()
     for path in paths:
         needed_fps(path, options.fps)
         table = read_frames(path)
-        binary = set(table.binary()) if binary is None else binary & set(table.binary())
-        tables.append(table if behaviours is None else _only(table, behaviours))
-    for table in tables if behaviours is None else []:
-        found = _behaviours(table, binary or set())
-        if behaviours is not None and behaviours != found:
-            raise InputError(
-                f"{table.path}: its behaviours are {', '.join(found)}, those of {paths[0]} {', '.join(behaviours)}"
-            )
-        behaviours = found
-    return [_recording(table, behaviours or [], options.fps or 0) for table in tables]
+        features |= set(table.names) - set(table.binary())
+        tables.append(_only(table, options.behaviours) if options.behaviours else table)
+    found = {table.path: list(options.behaviours) or _behaviours(table, features) for table in tables}
+    every = list(dict.fromkeys(name for names in found.values() for name in names))
+    for path, names in found.items():
+        absent = [name for name in every if name not in names]
+        if absent:
+            notes.append(f"{path}: no column {', '.join(absent)}: taken for a recording without it")
+    return [_recording(table, found[table.path], options.fps or 0) for table in tables]
 
 
 def _only(table: FrameTable, behaviours: Sequence[str]) -> FrameTable:
@@ -74,10 +72,10 @@ def _only(table: FrameTable, behaviours: Sequence[str]) -> FrameTable:
     return FrameTable(table.path, tuple(behaviours), table.values[:, [table.names.index(name) for name in behaviours]])
 
 
-def _behaviours(table: FrameTable, binary: set[str]) -> list[str]:
+def _behaviours(table: FrameTable, features: set[str]) -> list[str]:
     """All columns of 0 and 1 where they stand behind those of other values; a question where they do not."""
-    found = [name for name in table.names if name in binary]
-    behind = [name for i, name in enumerate(table.names) if all(later in binary for later in table.names[i:])]
+    found = [name for name in table.names if name not in features]
+    behind = [name for i, name in enumerate(table.names) if not features & set(table.names[i:])]
     likely = [name for name in behind if not _FEATURE.fullmatch(name)]
     if not found:
         raise InputError(f"{table.path}: no column holds nothing but 0 and 1; a behaviour has one")
