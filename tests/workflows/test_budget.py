@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,22 @@ def test_an_annotation_file(annotations, tmp_path, tzoom):
     assert table[3]["bouts"] == "0" and table[3]["mean"] == ""
     code, out, _ = tzoom("budget", annotations)
     assert code == 0 and "cage1: 100.00 s" in out and "all 2 recordings: 200.00 s" in out and "latency" in out
+
+
+@pytest.mark.parametrize("name", ["coarse", "fine"])
+def test_real_annotations_of_rats(name, shared_data, tmp_path, tzoom):
+    """Against sums over the file itself, in which no behaviour overlaps itself."""
+    path = shared_data / "rats" / f"{name}.json"
+    assert tzoom("budget", path, "--bin", 600, "--out", tmp_path / "b.csv")[0] == 0
+    counts, times = Counter(), Counter()
+    for recording, entry in json.loads(path.read_text())["database"].items():
+        for record in entry["annotations"]:
+            counts[recording, record["label"]] += 1
+            times[recording, record["label"]] += record["segment"][1] - record["segment"][0]
+    for row in rows(tmp_path / "b.csv"):
+        counts[row["recording"], row["behaviour"]] -= int(row["bouts"])
+        times[row["recording"], row["behaviour"]] -= float(row["total"])
+    assert counts and not any(counts.values()) and all(abs(rest) < 1e-3 for rest in times.values())
 
 
 def test_bins_of_a_minute(annotations, tmp_path, tzoom):
@@ -113,7 +130,7 @@ def test_a_model(tmp_path, tzoom):
         (["--device", "cpu"], ["--device", "--model"]),
         (["--fps", "25"], ["--fps", "seconds"]),
         (["--duration", "cage9=5"], ["--duration", "cage9"]),
-        (["--duration", "cage1=5"], ["cage1: 'groom' starts at 10 s", "at 5 s"]),
+        (["--duration", "cage1=5"], ["cage1: 'groom' starts at 10 s", "at 5 s; --duration cage1=SECONDS"]),
         (["--duration", "long"], ["--duration", "long"]),
         (["--bin", "0"], ["bins must last longer"]),
     ],
@@ -137,7 +154,7 @@ def test_files_that_do_not_go_together(annotations, tmp_path, tzoom):
 
 def test_a_bout_that_reaches_beyond_the_end_is_cut_and_said(annotations, tzoom):
     code, out, err = tzoom("budget", annotations, "--duration", "cage2=60")
-    assert code == 0 and "cage2: 1 segments cut off" in err and "cage2: 60.00 s" in out
+    assert code == 0 and "cage2: 1 of its segments cut off" in err and "cage2: 60.00 s" in out
 
 
 def test_names_are_no_markup(tmp_path, tzoom):

@@ -53,7 +53,8 @@ def budget_recordings(
         try:
             rows = time_budget(segments, duration, names, width)
         except InputError as error:
-            raise InputError(f"{name}: {error}") from None
+            hint = f"; --duration {name}=SECONDS corrects it" if known and (segments.starts > duration).any() else ""
+            raise InputError(f"{name}: {error}{hint}") from None
         budgets.append(RecordingBudget(name, duration, known, rows))
     return budgets
 
@@ -91,7 +92,8 @@ def budget_notes(budgets: Sequence[RecordingBudget], recordings: Mapping[str, Se
         segments = recordings[budget.name]
         beyond = (segments.starts < -1e-6) | (segments.ends > budget.duration + 1e-6)
         if beyond.any():
-            yield f"{budget.name}: {int(beyond.sum())} segments cut off at its start or its end, {budget.duration:g} s"
+            count = int(beyond.sum())
+            yield f"{budget.name}: {count} of its segments cut off at its start or its end, {budget.duration:g} s"
 
 
 def totals(budgets: Sequence[RecordingBudget]) -> list[TimeBudget]:
