@@ -14,7 +14,7 @@ from temporalzoom.errors import InputError
 
 # In the order in which a user needs them.
 COMMANDS = (
-    "demo", "data", "extract", "cuts", "train", "eval", "localize", "clips", "budget", "export",
+    "demo", "fit", "data", "extract", "cuts", "train", "eval", "localize", "clips", "budget", "export",
     "recipes", "settings", "sweep", "bench", "cost",
 )  # fmt: skip
 

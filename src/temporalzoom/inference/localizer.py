@@ -72,7 +72,8 @@ class Localizer:
         self._scores: tuple[Path, VideoScores] | None = None  # of the file that was read last
         self.members: tuple[Localizer, ...] = ()
         self.fusion_tiou = TIOU
-        self.options = description.inference
+        self._options = description.inference
+        self.options = description.inference  # checks it
         self.device = "auto"  # as `to` was given it
         self._built: dict[str, Backbone] = {}
 

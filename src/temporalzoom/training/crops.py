@@ -65,7 +65,10 @@ class Augmentation:
     def __init__(self, options: AugmentConfig, samples: Sequence[Sample], data: DataConfig | None = None) -> None:
         self.options = options
         # In the units of the signal: zero is far outside of what a coordinate, or gravity, ever is.
-        self.mean, self.scale = channel_statistics(samples) if options.noise or options.drop else (None, None)
+        self.mean: Floats | None = None
+        self.scale: Floats | None = None
+        if options.noise or options.drop:
+            self.mean, self.scale = channel_statistics(samples)
         width, data = samples[0].signal.shape[1], data or FolderData()
         channels = self.channels = width - flag_channels(data, width)
         if options.rotate and data.keypoints:

@@ -1,0 +1,234 @@
+"""`tzoom fit`: recordings and annotations in, a model that configured itself out, and a page that shows how good it is.
+
+Read from top to bottom: gather the files, take their fingerprint, let the rules choose, train the members on all folds
+but one each, score every recording by a member that has not seen it, fuse the members into one run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from temporalzoom.atomic import replacing
+from temporalzoom.config import Config, load_config
+from temporalzoom.datasets.fingerprint import Fingerprint, fingerprint, in_words
+from temporalzoom.datasets.folds import deal_folds
+from temporalzoom.datasets.gathered import ANNOTATIONS, SIGNALS, TEST, Gathered
+from temporalzoom.datasets.splits import subject
+from temporalzoom.errors import InputError
+from temporalzoom.formats import Recording, read_predictions, write_annotations
+from temporalzoom.inference.members import TIOU
+from temporalzoom.metrics import boundary_errors, evaluate_detections
+from temporalzoom.metrics.operating_point import best_thresholds
+from temporalzoom.progress import clock_time
+from temporalzoom.runs.members import Members, write_members
+from temporalzoom.segments import Segments
+from temporalzoom.workflows.evaluate import Evaluation
+from temporalzoom.workflows.fit_time import affordable, seconds_per_step
+from temporalzoom.workflows.gather import GatherOptions, gather
+from temporalzoom.workflows.report import next_steps, write_report
+from temporalzoom.workflows.rules import Plan, make_plan, plan_text
+from temporalzoom.workflows.sweep import PREDICTIONS, Member, run_sweep, usable_cores
+
+TIOUS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+DATA, MEMBERS, PLAN, REPORT = "data", "members", "plan.yaml", "report.html"
+VALIDATION = "validation"  # the subset of a member's own annotations that it is not trained on
+DEFAULT_SECONDS = 15 * 60.0
+CROSS_VALIDATED = (
+    "Every recording was scored by one network that was not trained on it, nor on others of its subject; the run fuses "
+    "all of its networks. When to stop training was chosen on the same recordings, which flatters a little."
+)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What `fit` made.
+
+    Attributes:
+        run: the folder; `Localizer.load(run)` takes it.
+        held_out: how good it is on recordings that were held out, each scored by a member that has not seen it.
+        thresholds: by class, of the best F1 there.
+    """
+
+    run: Path
+    held_out: Evaluation
+    thresholds: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything that is decided before training. configs: of the members, by their names."""
+
+    fingerprint: Fingerprint
+    plan: Plan
+    text: str
+    configs: dict[str, Config]
+    seconds: float  # that the trainings are expected to take
+
+    def chosen(self) -> list[str]:
+        """What was chosen and why, a line each."""
+        lines = [f"{choice.key}: {choice.value} ({choice.reason})" for choice in self.plan.choices]
+        names = ", ".join(config.model.name for config in self.configs.values())
+        count = (
+            f"{len(self.configs)} networks are trained ({names})" if len(self.configs) > 1 else f"{names} is trained"
+        )
+        return [*lines, f"{count}, in about {clock_time(self.seconds)}"]
+
+
+def fit(
+    recordings: str | Path,
+    annotations: str | Path | None,
+    out: str | Path,
+    *,
+    options: GatherOptions | None = None,
+    members: int | None = None,
+    seconds: float | None = None,
+    overrides: Sequence[str] = (),
+    console: Console | None = None,
+) -> Fitted:
+    """A model for these recordings, in one call. Ctrl-C saves; the same call goes on.
+
+    Args:
+        recordings: a folder of videos or of signals (.csv .parquet .npy .npz .h5 .edf), or an .npz archive.
+        annotations: a file of any known format; None: the signals have a label per row.
+        out: the folder of the run.
+        options: what the files do not say themselves.
+        members: how many networks, 1 to 5; None: as many as fit into the time.
+        seconds: that training may take; None: no limit, but a quarter of an hour decides about the number of members.
+        overrides: settings for all members, `section.key=value`.
+        console: for what was found, what was chosen and how far it is; default: standard error.
+
+    Example:
+        >>> import temporalzoom
+        >>> fitted = temporalzoom.fit("recordings", "annotations.csv", "runs/mine")  # doctest: +SKIP
+        >>> localizer = temporalzoom.Localizer.load(fitted.run)  # doctest: +SKIP
+    """
+    console, run = console or Console(stderr=True), Path(out)
+    where = None if annotations is None else Path(annotations)
+    gathered = gather(Path(recordings), where, run / DATA, options, console)
+    prepared = prepare(gathered, members=members, seconds=seconds, overrides=overrides)
+    for line in (*gathered.notes, *in_words(prepared.fingerprint), *prepared.chosen()):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    train_members(prepared, run, console)
+    fitted = finish(gathered, prepared, run)
+    title = f"{run.name}: how good is it?"
+    notes = [CROSS_VALIDATED if len(fitted.held_out.truth) > 1 else ""]
+    write_report(
+        run / REPORT, fitted.held_out, thresholds=fitted.thresholds, title=title, notes=[n for n in notes if n],
+        next_steps=next_steps(run), subjects=fitted.held_out.subjects, console=console,
+    )  # fmt: skip
+    return fitted
+
+
+def prepare(
+    gathered: Gathered,
+    *,
+    members: int | None = None,
+    seconds: float | None = None,
+    overrides: Sequence[str] = (),
+) -> Prepared:
+    """Fingerprint, rules and the configuration of each member.
+
+    Args:
+        gathered: the data.
+        members: how many networks; None: as many as fit into the time.
+        seconds: that training may take; None: a quarter of an hour decides about the number of members, not about
+            their steps.
+        overrides: settings for all members, `section.key=value`.
+    """
+    recordings = gathered.learned()
+    if not any(len(recording.segments) for recording in recordings):
+        raise InputError("no annotated instance to learn from")
+    found = fingerprint(recordings, gathered.read, gathered.rates(), gathered.kinds)
+    groups = len({subject(recording) for recording in recordings})
+    if groups < 2:
+        raise InputError(f"{recordings[0].name}: one recording cannot be both trained on and validated on")
+    folder = Path(os.path.abspath(gathered.folder))
+    data = {"data.annotations": str(folder / ANNOTATIONS), "data.features": str(folder / SIGNALS)}
+
+    def planned(count: int, steps: int | None = None) -> tuple[Plan, dict[str, Config]]:
+        plan = make_plan(found, count, groups, steps, gathered.framed)
+        if gathered.keypoints:
+            plan = plan.replaced("data.keypoints", gathered.keypoints)
+        configs = {}
+        for number in range(count):
+            fold = str(_fold_file(gathered, number % plan.folds))
+            own = data | plan.settings(number) | {"data.annotations": fold, "data.test_subset": VALIDATION}
+            changes = [f"{key}={_text(value)}" for key, value in own.items()]
+            configs[f"{number}"] = load_config(None, [*changes, *overrides])
+        return plan, configs
+
+    plan, configs = planned(members or 1)
+    _write_folds(gathered, deal_folds(recordings, plan.folds), plan.folds)
+    each = seconds_per_step(configs["0"])
+    count, steps = affordable(each, configs["0"].training.steps, members, seconds, DEFAULT_SECONDS, usable_cores())
+    plan, configs = planned(count, steps)
+    words = in_words(found)
+    expected = each * sum(config.training.steps for config in configs.values()) / min(usable_cores(), count)
+    return Prepared(found, plan, plan_text(plan, [*gathered.notes, *words], data), configs, expected)
+
+
+def train_members(prepared: Prepared, run: Path, console: Console | None = None) -> None:
+    """Train them, as many at a time as there are cores. Ctrl-C saves; the same call goes on."""
+    with replacing(run / PLAN) as file:
+        file.write(prepared.text)
+    members = [Member(name, config) for name, config in prepared.configs.items()]
+    result = run_sweep(members, run / MEMBERS, thresholds=TIOUS, validate=True, console=console)
+    if result.failed:
+        name, reason = next(iter(result.failed.items()))
+        raise InputError(f"member {name} of {run / MEMBERS} failed: {reason}")
+
+
+def finish(gathered: Gathered, prepared: Prepared, run: Path) -> Fitted:
+    """Score what was held out, choose thresholds, and make one run of the members."""
+    truth, predictions = held_out(gathered, prepared, run)
+    thresholds = {label: each.score for label, each in best_thresholds(truth, predictions).items()}
+    folders = tuple(f"{MEMBERS}/{name}" for name in prepared.configs)
+    write_members(run, Members(folders, thresholds, TIOU))
+    recordings = gathered.annotations.recordings
+    subjects = {name: subject(recordings[name]) for name in truth if "subject" in recordings[name].extra}
+    rates = {name: recordings[name].fps or 1.0 for name in truth}
+    detection = evaluate_detections(truth, predictions, TIOUS)
+    boundaries = boundary_errors(truth, predictions, rates)
+    return Fitted(run, Evaluation(truth, predictions, detection, boundaries, subjects=subjects), thresholds)
+
+
+def held_out(gathered: Gathered, prepared: Prepared, run: Path) -> tuple[dict[str, Segments], dict[str, Segments]]:
+    """Truth and predictions of the recordings that a member has not seen; of two such members, those of the first."""
+    fold_of = deal_folds(gathered.learned(), prepared.plan.folds)
+    predictions: dict[str, Segments] = {}
+    for number, name in enumerate(prepared.configs):
+        found = read_predictions(run / MEMBERS / name / PREDICTIONS)
+        mine = [recording for recording, fold in fold_of.items() if fold == number % prepared.plan.folds]
+        for recording in mine:
+            predictions.setdefault(recording, found.get(recording, Segments.empty()))
+    truth = {name: gathered.annotations.recordings[name].segments for name in predictions}
+    return truth, predictions
+
+
+def _fold_file(gathered: Gathered, fold: int) -> Path:
+    return gathered.folder / f"fold-{fold}.json"
+
+
+def _write_folds(gathered: Gathered, fold_of: Mapping[str, int], folds: int) -> None:
+    """An annotation file for each fold, in which its recordings are the validation subset."""
+    for fold in range(folds):
+
+        def subset(recording: Recording, fold: int = fold) -> str:
+            if recording.subset == TEST:
+                return TEST
+            return VALIDATION if fold_of[recording.name] == fold else "train"
+
+        recordings = {n: replace(r, subset=subset(r)) for n, r in gathered.annotations.recordings.items()}
+        write_annotations(_fold_file(gathered, fold), replace(gathered.annotations, recordings=recordings))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, list | tuple) else str(value)

@@ -1,0 +1,214 @@
+"""The rules of `tzoom fit`: from the fingerprint of a data set to settings, each with its reason.
+
+A rule is here because it held on data that it was not made on (`docs/fit.md` shows the tables). All of them count in
+positions: what matters to a network is how many positions an instance has, not how many seconds or rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from temporalzoom.datasets.fingerprint import Fingerprint, shortest_class, span
+from temporalzoom.segments import Segments
+
+# A usual instance of the class that is shortest has this many positions: enough for its boundaries, and cheap.
+POSITIONS_PER_SHORT = 7
+# Rows per position that convolutions can read one after the other, and their strides.
+LARGEST_STRIDE = 64
+LARGEST_VIDEO_STRIDE = 16
+STEMS: dict[int, tuple[int, ...]] = {
+    1: (), 2: (2,), 3: (3,), 4: (4,), 5: (5,), 6: (2, 3), 8: (2, 4), 9: (3, 3), 10: (2, 5), 12: (3, 4), 15: (3, 5),
+    16: (4, 4), 20: (4, 5), 25: (5, 5), 30: (2, 3, 5), 36: (3, 3, 4), 48: (3, 4, 4), 64: (4, 4, 4),
+}  # fmt: skip
+FINEST = 4  # positions: how far the ends of an instance are from its middle at the finest level of a pyramid
+POSITIONS_PER_STEP = 1536
+EPOCHS = 40  # passes over the positions of the training data
+STEPS = (500, 1500)
+FOLDS = 5
+# Rows of features and of class scores stand for themselves; others are read by learned convolutions.
+READY = ("feature", "score")
+INERTIAL = ("acceleration", "rotation")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A setting, its value, and why."""
+
+    key: str
+    value: Any
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `fit` has decided. choices: settings of all members; variants: of each member, what it has of its own."""
+
+    choices: tuple[Choice, ...]
+    variants: tuple[tuple[Choice, ...], ...]
+    folds: int
+
+    def settings(self, member: int) -> dict[str, Any]:
+        """Dotted keys and values for one member."""
+        return {choice.key: choice.value for choice in (*self.choices, *self.variants[member])}
+
+    def replaced(self, key: str, value: Any) -> Plan:
+        """With a setting that the user gave, for all members."""
+        given = Choice(key, value, "given by the user")
+        choices = (*(choice for choice in self.choices if choice.key != key), given)
+        variants = tuple(tuple(choice for choice in own if choice.key != key) for own in self.variants)
+        return Plan(choices, variants, self.folds)
+
+
+def make_plan(
+    found: Fingerprint,
+    members: int = 3,
+    groups: int | None = None,
+    steps: int | None = None,
+    framed: bool = False,
+) -> Plan:
+    """The rules, one after the other.
+
+    Args:
+        found: the fingerprint of the recordings to learn from.
+        members: how many networks.
+        groups: how many subjects (or recordings) can be dealt to folds; None: as many as there are.
+        steps: of each training, where the time for it is limited.
+        framed: rows are features with a time grid of their own, such as those of videos.
+    """
+    stride, choices = (1, []) if framed else _time(found)
+    positions = found.rate / stride
+    choices += [] if framed else _input(found, stride)
+    choices += _size(found, positions)
+    choices += _training(found, positions, steps)
+    choices += _augmentation(found)
+    groups = groups or found.subjects or found.recordings
+    folds = max(2, min(FOLDS, groups))
+    return Plan(tuple(choices), _variants(found, stride, members, framed), folds)
+
+
+def video_stride(fps: float, segments: Sequence[Segments]) -> int:
+    """Frames from one feature of a video to the next."""
+    return int(min(max(round(fps * shortest_class(segments) / POSITIONS_PER_SHORT), 1), LARGEST_VIDEO_STRIDE))
+
+
+def stride_for(found: Fingerprint, factor: float = 1.0) -> int:
+    """Rows per position."""
+    if is_ready(found):
+        return 1
+    wanted = found.rate * found.shortest / POSITIONS_PER_SHORT * factor
+    wanted = min(max(wanted, 1.0), LARGEST_STRIDE)
+    return min(STEMS, key=lambda stride: abs(math.log(stride / wanted)))
+
+
+def is_ready(found: Fingerprint) -> bool:
+    """Whether rows are features already, which need no convolutions over neighbours to become such."""
+    ready = sum(count for kind, count in found.kinds.items() if kind in READY)
+    return ready > found.channels / 2
+
+
+def _time(found: Fingerprint) -> tuple[int, list[Choice]]:
+    stride = stride_for(found)
+    period, short = stride / found.rate, found.shortest
+    if is_ready(found):
+        reason = "rows are features already: a position each"
+    else:
+        reason = f"a position every {span(period)}: the shortest class ({span(short)}) has {short / period:.0f} of them"
+    return stride, [Choice("data.stride", stride, reason)]
+
+
+def _input(found: Fingerprint, stride: int) -> list[Choice]:
+    choices = [
+        Choice("data.raw", True, "files hold one row per sample"),
+        Choice("data.window", stride, "windows do not overlap: convolutions look beyond them"),
+        Choice("model.stem", list(STEMS[stride]), "strides of learned convolutions over the rows of a position"),
+    ]
+    if found.missing:
+        choices.append(Choice("data.missing", "interpolate", f"{found.missing:.1%} of the values are missing"))
+    return choices
+
+
+def _size(found: Fingerprint, positions: float) -> list[Choice]:
+    longest, usual = found.duration(100) * positions, found.duration(95) * positions
+    levels = min(max(1 + math.ceil(math.log2(max(longest, 2 * FINEST) / FINEST)), 3), 9)
+    recording = math.ceil(found.length(100) * positions)
+    length = int(min(max(2 * usual, 192), 1024, max(recording, 32)))
+    length = 32 * math.ceil(length / 32)
+    batch = min(max(round(POSITIONS_PER_STEP / length), 2), 16)
+    return [
+        Choice(
+            "model.levels", levels, f"each level doubles the reach: the longest instance has {longest:.0f} positions"
+        ),
+        Choice("training.length", length, f"a crop shows whole instances: 19 of 20 have at most {usual:.0f} positions"),
+        Choice("training.batch_size", batch, f"about {POSITIONS_PER_STEP} positions in a step"),
+    ]
+
+
+def _training(found: Fingerprint, positions: float, steps: int | None) -> list[Choice]:
+    if steps is not None:
+        return [Choice("training.steps", steps, "what fits into the time given")]
+    passes = EPOCHS * found.seconds * positions / POSITIONS_PER_STEP
+    count = 50 * round(min(max(passes, STEPS[0]), STEPS[1]) / 50)
+    return [Choice("training.steps", count, f"{EPOCHS} passes over the data, at least {STEPS[0]}, at most {STEPS[1]}")]
+
+
+def _augmentation(found: Fingerprint) -> list[Choice]:
+    choices = []
+    inertial = sum(count for kind, count in found.kinds.items() if kind in INERTIAL)
+    if inertial and inertial == found.channels and found.channels % 3 == 0:
+        choices.append(Choice("augment.rotate", 15.0, "three-axis sensors sit a little differently each time"))
+    if found.channels < 3:
+        choices.append(Choice("augment.drop", 0.0, "too few channels to do without one"))
+    return choices
+
+
+def _variants(found: Fingerprint, stride: int, members: int, framed: bool) -> tuple[tuple[Choice, ...], ...]:
+    """What makes members different: they are to err in different places."""
+    coarser = stride if framed else stride_for(found, 2.0)
+    other = [
+        Choice("model.name", "uniform-6", "attention at every position, where tzn has convolutions"),
+        Choice("bdr.enabled", False, "ends from boxes alone, where tzn has zero crossings too"),
+    ]
+    coarse = [
+        Choice("data.stride", coarser, "half as many positions: time is seen at another scale"),
+        Choice("data.window", coarser, "as the stride"),
+        Choice("model.stem", list(STEMS[coarser]), "as the stride"),
+    ]
+    if coarser == stride:
+        coarse = []
+    kinds: list[list[Choice]] = [[], other, coarse, [], [*other, *coarse]]
+    return tuple((Choice("seed", member, "another start"), *kinds[member % len(kinds)]) for member in range(members))
+
+
+def plan_text(plan: Plan, words: list[str], paths: dict[str, Any] | None = None) -> str:
+    """The plan as YAML that `tzoom train` reads, the reason beside every line; members' own settings as comments."""
+    lines = [f"# {word}" for word in words]
+    tree: dict[str, list[tuple[str, Any, str]]] = {}
+    for choice in plan.choices:
+        section, _, key = choice.key.rpartition(".")
+        tree.setdefault(section, []).append((key, choice.value, choice.reason))
+    for key, value in (paths or {}).items():
+        section, _, name = key.rpartition(".")
+        tree.setdefault(section, []).insert(0, (name, value, ""))
+    for section, entries in tree.items():
+        lines.append(f"{section}:")
+        width = max(len(_entry(key, value)) for key, value, reason in entries if reason) if entries else 0
+        for key, value, reason in entries:
+            text = _entry(key, value)
+            lines.append(f"  {text:{width}}  # {reason}" if reason else f"  {text}")
+    for number, own in enumerate(plan.variants):
+        lines.append(f"# member {number}: trained without fold {number % plan.folds} of {plan.folds}")
+        lines += [f"#   {choice.key}: {_scalar(choice.value)}  # {choice.reason}" for choice in own]
+    return "\n".join(lines) + "\n"
+
+
+def _entry(key: str, value: Any) -> str:
+    return f"{key}: {_scalar(value)}"
+
+
+def _scalar(value: Any) -> str:
+    return yaml.safe_dump(value, default_flow_style=True).removesuffix("\n").removesuffix("\n...")
