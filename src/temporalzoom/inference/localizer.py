@@ -38,7 +38,7 @@ class Localizer:
     >>> from temporalzoom import Localizer
     >>> localizer = Localizer.load("runs/tennis")
     >>> segments = localizer("match9.mp4")                                  # a video
-    >>> segments = localizer("features/match9.npy", threshold=0.1)          # a file: .npy .npz .pt .h5
+    >>> segments = localizer("features/match9.npy", threshold=0.1)          # a file: .npy .npz .pt .h5 .csv .parquet
     >>> segments = localizer(np.load("features/match9.npy"), top=5)         # an array
     >>> for start, end, label, score in segments.sort("start"):
     ...     print(f"{start:7.2f} {end:7.2f} {label} {score:.2f}")
@@ -111,6 +111,7 @@ class Localizer:
         name: str | None = None,
         backbone: str | None = None,
         progress: Callable[[int], None] | None = None,
+        note: Callable[[str], None] | None = None,
     ) -> Segments:
         """The segments of one recording, highest score first.
 
@@ -126,6 +127,7 @@ class Localizer:
                 and without the prefix of the training data's files.
             backbone: name of what turns a video into features; None: what did so for training.
             progress: called with the number of frames, now and then while a video is decoded.
+            note: called with each sentence about how a file was read: unit of time, gaps, another rate.
 
         Returns:
             Segments in seconds.
@@ -140,6 +142,9 @@ class Localizer:
             if self.options.video_scores is not None:
                 self._scores_of(name)  # what is missing is missing before the work
             prepared = reader.read(recording, duration, progress)
+            if note is not None:
+                for sentence in prepared.notes:
+                    note(sentence)
             found = self.segments(self.outputs(prepared.features), prepared.grid, prepared.duration, name)
         found = found.filter(min_score=self.options.threshold if threshold is None else threshold)
         return found if top is None else found.top(top)

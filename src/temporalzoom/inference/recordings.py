@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,36 +14,50 @@ from numpy.typing import ArrayLike, NDArray
 from temporalzoom.errors import InputError
 from temporalzoom.runs.description import ModelDescription
 from temporalzoom.signals.backbones import Backbone
+from temporalzoom.signals.container import Signal, listed
 from temporalzoom.signals.decoding import probe
 from temporalzoom.signals.extraction import VIDEO_SUFFIXES, ExtractionSettings, check_settings, video_features
 from temporalzoom.signals.feature_files import SUFFIXES, read_features
+from temporalzoom.signals.resampling import resampled
 from temporalzoom.signals.sidecars import contradictions, read_sidecar
+from temporalzoom.signals.signal_files import ROW_SUFFIXES, SIGNAL_SUFFIXES, read_signal
 from temporalzoom.timegrid import TimeGrid
 
 Floats = NDArray[np.float32]
+SAME_RATE = 0.01  # rates nearer than this need no resampling: the clock is that of the file, its rows stay
 
 
 @dataclass(frozen=True)
 class NetworkInput:
     """features: (T, F), prepared as those of training were; grid: when each of them was; duration: of the recording, in
-    seconds."""
+    seconds; notes: what was recognised or resampled on reading, one sentence each."""
 
     features: Floats
     grid: TimeGrid
     duration: float
+    notes: tuple[str, ...] = ()
+
+
+class _Recording(NamedTuple):
+    """What a file or an array holds (N, C), on which grid, how many seconds it lasts if that is known, and notes."""
+
+    signal: ArrayLike
+    grid: TimeGrid
+    duration: float | None = None
+    notes: tuple[str, ...] = ()
 
 
 def is_video(file: Path) -> bool:
     """By its suffix; a file whose suffix says nothing is opened, and refused where it is neither."""
     if not file.is_file():
         raise InputError(f"{file}: no such file" if not file.is_dir() else f"{file}: a folder, not a recording")
-    if file.suffix in SUFFIXES:
+    if file.suffix in SUFFIXES or file.suffix.lower() in ROW_SUFFIXES:
         return False
     if file.suffix.lower() not in VIDEO_SUFFIXES:
         try:
             probe(file)
         except InputError as error:
-            raise InputError(f"{error}; nor is it a feature file ({' '.join(SUFFIXES)})") from None
+            raise InputError(f"{error}; nor is it a signal or feature file ({' '.join(SIGNAL_SUFFIXES)})") from None
     return True
 
 
@@ -96,32 +110,55 @@ class RecordingReader:
             progress: called with the number of frames, now and then while a video is decoded.
         """
         if not isinstance(recording, str | Path):
-            signal: ArrayLike = recording
-            grid, known = self._own_grid(), None
+            signal, grid, known, notes = _Recording(recording, self._own_grid())
         elif is_video(Path(recording)):
-            signal, grid, known = self._decoded(Path(recording), progress)
+            signal, grid, known, notes = self._decoded(Path(recording), progress)
         else:
-            signal, grid, known = self._stored(Path(recording))
+            signal, grid, known, notes = self._stored(Path(recording))
         preparation, width = self.description.preparation, self.description.input_width
         features, final = preparation.apply(signal, grid, width)
         if duration is None:
             # A raw signal goes on after its last whole window.
             rows = grid if preparation.framing is None else TimeGrid(1, 1, grid.fps)
             duration = known or rows.duration(len(np.asarray(signal)))
-        return NetworkInput(features, final, duration)
+        return NetworkInput(features, final, duration, notes)
 
-    def _stored(self, file: Path) -> tuple[Floats, TimeGrid, float | None]:
-        """Features or a raw signal (T, C) of a file, their grid, and the duration if that is known."""
+    def _stored(self, file: Path) -> _Recording:
+        """Features or a raw signal (T, C) of a file."""
         if self.description.video is not None:
             raise InputError("the model was trained together with its backbone, so it takes videos only")
+        raw = self.description.preparation.framing is not None
+        if raw or file.suffix.lower() in ROW_SUFFIXES:
+            return self._rows(file)
         signal = read_features(file)
-        sidecar = None if self.description.preparation.framing is not None else read_sidecar(file)
+        sidecar = read_sidecar(file)
         if sidecar is None:
-            return signal, self._own_grid(), None
+            return _Recording(signal, self._own_grid())
         for key, described, wanted in contradictions(sidecar, **self.asked):
             raise InputError(f"{sidecar.file}: {key} is {described:.6g}, not {wanted:.6g}; leave it out")
         sidecar.settings.check_against(self.description.origin, sidecar.file)
-        return signal, sidecar.grid, sidecar.duration
+        return _Recording(signal, sidecar.grid, sidecar.duration)
+
+    def _rows(self, file: Path) -> _Recording:
+        """Rows of a signal (N, C) in the order of channels and at the rate of training, if the file says its own."""
+        preparation = self.description.preparation
+        raw, has_columns = preparation.framing is not None, file.suffix.lower() in ROW_SUFFIXES
+        # Of a raw signal the rate asked for is that of the file; of features it is one of the video behind them.
+        asked = self.asked.get("fps") if raw and has_columns else None
+        names = preparation.channel_names
+        signal = read_signal(file, fps=asked, label_column="" if names else None)
+        if names and signal.channels:
+            signal = _in_order(signal, names)
+        known_otherwise = not has_columns and "fps" in self.asked
+        if signal.fps is None or known_otherwise or preparation.resize is not None:
+            return _Recording(signal.values, self._own_grid(), None, signal.notes)
+        grid = self.description.grid if raw else self._grid
+        rate = grid.fps if raw else grid.fps / grid.stride  # rows per second
+        if abs(signal.fps / rate - 1) > SAME_RATE:
+            signal = resampled(signal, rate)
+        assert signal.fps is not None
+        own = replace(grid, fps=grid.fps * signal.fps / rate)
+        return _Recording(signal.values, own, signal.duration if raw else None, signal.notes)
 
     def _own_grid(self) -> TimeGrid:
         """Of features that nothing else is known about: the model's grid, unless that is one of resized features."""
@@ -131,10 +168,12 @@ class RecordingReader:
             raise InputError("the model resizes features, so their own stride (and window) is needed")
         return replace(self._grid, window=self.asked.get("window", self.asked["stride"]))
 
-    def _decoded(self, video: Path, progress: Callable[[int], None] | None) -> tuple[Floats, TimeGrid, float]:
-        """Features (T, D) of a video, their grid, and its duration in seconds."""
+    def _decoded(self, video: Path, progress: Callable[[int], None] | None) -> _Recording:
+        """Features (T, D) of a video, and its duration."""
         settings = self.settings
-        return video_features(video, self.backbone, settings.stride, settings.window, settings.fps, progress)
+        return _Recording(
+            *video_features(video, self.backbone, settings.stride, settings.window, settings.fps, progress)
+        )
 
     @cached_property
     def settings(self) -> ExtractionSettings:
@@ -175,3 +214,14 @@ class RecordingReader:
         if built.width != expected:
             raise InputError(f"backbone {name}: makes {built.width} channels, the model was trained with {expected}")
         return built
+
+
+def _in_order(signal: Signal, names: tuple[str, ...]) -> Signal:
+    """The channels that the model was trained with, in its order; others are left out."""
+    there = {name.casefold() for name in signal.channels}
+    missing = [name for name in names if name.casefold() not in there]
+    if missing:
+        raise InputError(
+            f"has no channel {listed(missing)}, which the model was trained with; it has {listed(signal.channels)}"
+        )
+    return signal.select(names)

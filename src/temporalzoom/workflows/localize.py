@@ -20,6 +20,7 @@ from temporalzoom.signals.decoding import probe, read_frames
 from temporalzoom.signals.extraction import VIDEO_SUFFIXES
 from temporalzoom.signals.extraction_processes import VideoProgress
 from temporalzoom.signals.feature_files import SUFFIXES
+from temporalzoom.signals.signal_files import ROW_SUFFIXES, SIGNAL_SUFFIXES
 
 
 @dataclass
@@ -53,7 +54,8 @@ def localize_files(
     """Segments of each file: a call of the Localizer. A file that fails is noted, the others go on.
 
     Args:
-        paths: files; a folder stands for all feature files in it, and all videos in and below it.
+        paths: files; a folder stands for all feature files in it, and all videos in and below it; or for the tables of
+            signals in it, where it has neither.
         model, budget: see `Localizer.load`.
         overrides: other settings of inference, `inference.key=value`.
         threshold, top, stride, window, fps, backbone: as in a call of the Localizer.
@@ -76,13 +78,16 @@ def localize_files(
     lowest = localizer.options.threshold if threshold is None else threshold
 
     def attempt(file: Path, progress: Callable[[int], None] | None = None) -> None:
+        notes: list[str] = []
         try:
-            found = localizer(file, threshold=0.0, progress=progress, **clock)
+            found = localizer(file, threshold=0.0, progress=progress, note=notes.append, **clock)
         except InputError as error:
             result.failed[str(file)] = str(error)
         except Exception as error:  # one file must not end the others
             result.failed[str(file)] = f"{file}: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
         else:
+            if notes:
+                console.print(f"{file.stem}: {' '.join(notes)}", markup=False, highlight=False, soft_wrap=True)
             kept = result.segments[file.stem] = found.filter(min_score=lowest).top(top or len(found))
             if len(found) and not len(kept):
                 hint = f"no segment reaches the score {lowest:g}; the highest is {found.scores.max():.3f}"
@@ -170,8 +175,11 @@ def _files(paths: Sequence[Path]) -> list[Path]:
         if path.is_dir():
             inside = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
             inside += sorted(file for file in path.rglob("*") if _is_visible_video(file, path))
+            # Beside features and videos a table is a result or an annotation; alone it is a signal.
+            inside = inside or sorted(file for file in path.iterdir() if file.suffix.lower() in ROW_SUFFIXES)
             if not inside:
-                raise InputError(f"{path}: no feature file ({' '.join(SUFFIXES)}) and no video in this folder")
+                known = " ".join(SIGNAL_SUFFIXES)
+                raise InputError(f"{path}: no signal or feature file ({known}) and no video in this folder")
         elif path.is_file():
             inside = [path]
         else:
