@@ -176,3 +176,16 @@ def test_sleap_of_shapes_that_do_not_fit(tmp_path):
 )
 def test_keypoints_by_their_names(names: str, pattern: str):
     assert keypoint_pattern(names.split()) == pattern
+
+
+@pytest.mark.parametrize("layout", ["table", "fixed"])
+def test_what_pandas_itself_writes(tmp_path, layout):
+    """With PyTables, which is not among the pinned packages; the layouts above are copied from it."""
+    pytest.importorskip("tables")
+    pandas = pytest.importorskip("pandas")
+    columns = pandas.MultiIndex.from_tuples(MULTI, names=["scorer", "individuals", "bodyparts", "coords"])
+    array = values(len(MULTI))
+    pandas.DataFrame(array, columns=columns).to_hdf(tmp_path / "v.h5", key="df_with_missing", format=layout, mode="w")
+    signal = read_signal(tmp_path / "v.h5")
+    np.testing.assert_allclose(signal.values, array, rtol=1e-6)
+    assert signal.channels == tuple(".".join(column[1:]) for column in MULTI)

@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from temporalzoom.errors import InputError
 from temporalzoom.signals.row_labels import label_runs
-from temporalzoom.signals.signal_files import read_signal
+from temporalzoom.signals.signal_files import SIGNAL_SUFFIXES, read_signal
 
 
 @pytest.fixture
@@ -286,3 +286,73 @@ def test_gesture_phase(shared_data, name):
     nearest = np.abs(grid[:, None] - times).min(axis=1)
     assert (nearest[~known] > 0.4 / signal.fps).all() and (nearest[known] < 2 / signal.fps).all()
     assert np.abs(signal.values[known, 3] - expected[known]).mean() < 0.01
+
+
+# Against pandas, and against anything
+
+
+@given(
+    st.lists(st.tuples(*[st.floats(width=32, allow_infinity=False)] * 3), min_size=4, max_size=30),
+    st.sampled_from([",", ";", "\t"]),
+    st.booleans(),
+)
+def test_what_pandas_writes_is_what_is_read(tmp_path_factory, rows, mark, index):
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path_factory.mktemp("pandas") / "walk.csv"
+    array = np.array(rows, np.float32)
+    array[:, 0] = np.arange(len(rows)) % 2  # no column rises, none is empty
+    array[0] = [0.5, 1.5, -2.5]
+    array[1:3] = [[0, -1, -3], [1, 4, 2]]
+    frame = pandas.DataFrame(array, columns=["a", "b", "c"])
+    frame.to_csv(path, sep=mark, index=index, decimal="," if mark == ";" else ".")
+    signal = read_signal(path)
+    assert signal.channels == ("a", "b", "c") and signal.fps is None
+    np.testing.assert_array_equal(signal.values, array)
+
+
+CELLS = [
+    "",
+    "1",
+    "2.5",
+    "-3e2",
+    "nan",
+    "walk",
+    "sit",
+    "a,b",
+    '"',
+    "2024-01-01T00:00:00",
+    "12:00",
+    "1,5",
+    "#",
+    "inf",
+    "é",
+]
+HEADS = ["time", "t", "frame", "label", "phase", "x", "nose_x", "timestamp", "", "time_ms", "scorer", "bodyparts"]
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.sampled_from(HEADS), min_size=1, max_size=4),
+    st.lists(st.lists(st.sampled_from(CELLS), min_size=1, max_size=4), max_size=14),
+    st.sampled_from([",", ";", "\t"]),
+    st.none() | st.floats(0.1, 1000),
+)
+def test_anything_is_read_or_refused_in_one_line(tmp_path_factory, heads, rows, mark, fps):
+    path = tmp_path_factory.mktemp("any") / "walk.csv"
+    path.write_text("\n".join(mark.join(cells) for cells in [heads, *rows]), encoding="utf-8")
+    try:
+        signal = read_signal(path, fps=fps)
+    except InputError as error:
+        assert str(error).startswith(str(path)) and "\n" not in str(error)
+    else:
+        assert signal.values.ndim == 2 and signal.values.shape[1] > 0 and len(signal.values) > 0
+
+
+@given(st.binary(max_size=300), st.sampled_from(SIGNAL_SUFFIXES))
+def test_any_bytes_are_read_or_refused(tmp_path_factory, content, suffix):
+    path = tmp_path_factory.mktemp("bytes") / f"walk{suffix}"
+    path.write_bytes(content)
+    try:
+        read_signal(path)
+    except InputError as error:
+        assert str(error).startswith(str(path)) and "\n" not in str(error)

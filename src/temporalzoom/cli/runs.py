@@ -179,7 +179,7 @@ def evaluate(
 def localize(
     recordings: Annotated[
         list[Path],
-        typer.Argument(help="Videos, feature files (.npy .npz .pt .h5), or folders of them"),
+        typer.Argument(help="Videos, signals (.csv .parquet .edf), feature files (.npy .npz .pt .h5), or folders"),
     ],
     model: Annotated[Path, typer.Option(help="Run or checkpoint folder, or an exported file")],
     settings: Settings = None,

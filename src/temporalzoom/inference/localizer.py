@@ -33,10 +33,12 @@ from temporalzoom.timegrid import TimeGrid
 
 
 class Found(NamedTuple):
-    """Everything that was found in a recording, highest score first, and how long the recording is, in seconds."""
+    """Everything that was found in a recording, highest score first; how many seconds the recording lasts; notes on how
+    its file was read."""
 
     segments: Segments
     duration: float
+    notes: tuple[str, ...] = ()
 
 
 class Localizer:
@@ -50,7 +52,7 @@ class Localizer:
     >>> from temporalzoom import Localizer
     >>> localizer = Localizer.load("runs/tennis")
     >>> segments = localizer("match9.mp4")                                  # a video
-    >>> segments = localizer("features/match9.npy", threshold=0.1)          # a file: .npy .npz .pt .h5
+    >>> segments = localizer("features/match9.npy", threshold=0.1)          # a file: .npy .npz .pt .h5 .csv .parquet
     >>> segments = localizer(np.load("features/match9.npy"), top=5)         # an array
     >>> for start, end, label, score in segments.sort("start"):
     ...     print(f"{start:7.2f} {end:7.2f} {label} {score:.2f}")
@@ -175,6 +177,7 @@ class Localizer:
         name: str | None = None,
         backbone: str | None = None,
         progress: Callable[[int], None] | None = None,
+        note: Callable[[str], None] | None = None,
     ) -> Segments:
         """The segments of one recording that a user wants to see, highest score first.
 
@@ -194,6 +197,7 @@ class Localizer:
                 and without the prefix of the training data's files.
             backbone: name of what turns a video into features; None: what did so for training.
             progress: called with the number of frames, now and then while a video is decoded.
+            note: called with each sentence about how a file was read: unit of time, gaps, another rate.
 
         Returns:
             Segments in seconds.
@@ -202,7 +206,11 @@ class Localizer:
         """
         wanted = self.selection(threshold=threshold, merge_gap=merge_gap, min_length=min_length, no_overlap=no_overlap)
         reader = self.reader(grid=grid, stride=stride, window=window, fps=fps, backbone=backbone)
-        return select(self.find(recording, reader, duration, name, progress).segments, wanted, top)
+        found = self.find(recording, reader, duration, name, progress)
+        if note is not None:
+            for sentence in found.notes:
+                note(sentence)
+        return select(found.segments, wanted, top)
 
     def selection(
         self,
@@ -244,9 +252,9 @@ class Localizer:
         if not self.members:
             prepared = reader.prepare(opened, duration)
             found = self.segments(self.outputs(prepared.features), prepared.grid, prepared.duration, name)
-            return Found(found, prepared.duration)
+            return Found(found, prepared.duration, prepared.notes)
         parts = [member._found(opened, member._like(reader), duration, name) for member in self.members]
-        return Found(self.fused([part.segments for part in parts]), parts[0].duration)
+        return Found(self.fused([part.segments for part in parts]), parts[0].duration, opened.notes)
 
     def fused(self, parts: Sequence[Segments]) -> Segments:
         """What the members found in one recording, as one."""

@@ -14,45 +14,51 @@ from numpy.typing import ArrayLike, NDArray
 from temporalzoom.errors import InputError
 from temporalzoom.runs.description import ModelDescription
 from temporalzoom.signals.backbones import Backbone
+from temporalzoom.signals.container import Signal, listed
 from temporalzoom.signals.decoding import probe
 from temporalzoom.signals.extraction import VIDEO_SUFFIXES, ExtractionSettings, check_settings, video_features
 from temporalzoom.signals.feature_files import SUFFIXES, read_features
+from temporalzoom.signals.resampling import resampled
 from temporalzoom.signals.sidecars import contradictions, read_sidecar
+from temporalzoom.signals.signal_files import ROW_SUFFIXES, SIGNAL_SUFFIXES, read_signal
 from temporalzoom.timegrid import TimeGrid
 
 Floats = NDArray[np.float32]
+SAME_RATE = 0.01  # rates nearer than this need no resampling: the clock is that of the file, its rows stay
 
 
 @dataclass(frozen=True)
 class NetworkInput:
     """features: (T, F), prepared as those of training were; grid: when each of them was; duration: of the recording, in
-    seconds."""
+    seconds; notes: what was recognised or resampled on reading, one sentence each."""
 
     features: Floats
     grid: TimeGrid
     duration: float
+    notes: tuple[str, ...] = ()
 
 
 class Opened(NamedTuple):
     """A recording that was read. signal: (N, C) rows or (T, C) features; grid: of features; duration: in seconds, None
-    where only the number of rows tells it."""
+    where only the number of rows tells it; notes: how the file was read, one sentence each."""
 
     signal: ArrayLike
     grid: TimeGrid
-    duration: float | None
+    duration: float | None = None
+    notes: tuple[str, ...] = ()
 
 
 def is_video(file: Path) -> bool:
     """By its suffix; a file whose suffix says nothing is opened, and refused where it is neither."""
     if not file.is_file():
         raise InputError(f"{file}: no such file" if not file.is_dir() else f"{file}: a folder, not a recording")
-    if file.suffix in SUFFIXES:
+    if file.suffix in SUFFIXES or file.suffix.lower() in ROW_SUFFIXES:
         return False
     if file.suffix.lower() not in VIDEO_SUFFIXES:
         try:
             probe(file)
         except InputError as error:
-            raise InputError(f"{error}; nor is it a feature file ({' '.join(SUFFIXES)})") from None
+            raise InputError(f"{error}; nor is it a signal or feature file ({' '.join(SIGNAL_SUFFIXES)})") from None
     return True
 
 
@@ -109,10 +115,10 @@ class RecordingReader:
     def open(self, recording: str | Path | ArrayLike, progress: Callable[[int], None] | None = None) -> Opened:
         """The recording as it is, arguments as in `read`. Models that share their features can share it."""
         if not isinstance(recording, str | Path):
-            return Opened(recording, self._own_grid(), None)
+            return Opened(recording, self._own_grid())
         if is_video(Path(recording)):
-            return Opened(*self._decoded(Path(recording), progress))
-        return Opened(*self._stored(Path(recording)))
+            return self._decoded(Path(recording), progress)
+        return self._stored(Path(recording))
 
     def prepare(self, opened: Opened, duration: float | None = None) -> NetworkInput:
         """What the network takes of a recording that was read. duration: as in `read`."""
@@ -124,20 +130,44 @@ class RecordingReader:
             # A raw signal goes on after its last whole window.
             rows = grid if framing is None else TimeGrid(1, 1, grid.fps)
             duration = opened.duration or rows.duration(len(np.asarray(opened.signal)))
-        return NetworkInput(features, final, duration)
+        return NetworkInput(features, final, duration, opened.notes)
 
-    def _stored(self, file: Path) -> tuple[Floats, TimeGrid, float | None]:
-        """Features or a raw signal (T, C) of a file, their grid, and the duration if that is known."""
+    def _stored(self, file: Path) -> Opened:
+        """Features or a raw signal (T, C) of a file."""
         if self.description.video is not None:
             raise InputError("the model was trained together with its backbone, so it takes videos only")
+        raw = self.description.preparation.framing is not None
+        if raw or file.suffix.lower() in ROW_SUFFIXES:
+            return self._rows(file)
         signal = read_features(file)
-        sidecar = None if self.description.preparation.framing is not None else read_sidecar(file)
+        sidecar = read_sidecar(file)
         if sidecar is None:
-            return signal, self._own_grid(), None
+            return Opened(signal, self._own_grid())
         for key, described, wanted in contradictions(sidecar, **self.asked):
             raise InputError(f"{sidecar.file}: {key} is {described:.6g}, not {wanted:.6g}; leave it out")
         sidecar.settings.check_against(self.description.origin, sidecar.file)
-        return signal, sidecar.grid, sidecar.duration
+        return Opened(signal, sidecar.grid, sidecar.duration)
+
+    def _rows(self, file: Path) -> Opened:
+        """Rows of a signal (N, C) in the order of channels and at the rate of training, if the file says its own."""
+        preparation = self.description.preparation
+        raw, has_columns = preparation.framing is not None, file.suffix.lower() in ROW_SUFFIXES
+        # Of a raw signal the rate asked for is that of the file; of features it is one of the video behind them.
+        asked = self.asked.get("fps") if raw and has_columns else None
+        names = preparation.channel_names
+        signal = read_signal(file, fps=asked, label_column="" if names else None)
+        if names and signal.channels:
+            signal = _in_order(signal, names)
+        known_otherwise = not has_columns and "fps" in self.asked
+        if signal.fps is None or known_otherwise or preparation.resize is not None:
+            return Opened(signal.values, self._own_grid(), None, signal.notes)
+        grid = self.description.grid if raw else self._grid
+        rate = grid.fps if raw else grid.fps / grid.stride  # rows per second
+        if abs(signal.fps / rate - 1) > SAME_RATE:
+            signal = resampled(signal, rate)
+        assert signal.fps is not None
+        own = replace(grid, fps=grid.fps * signal.fps / rate)
+        return Opened(signal.values, own, signal.duration if raw else None, signal.notes)
 
     def _own_grid(self) -> TimeGrid:
         """Of features that nothing else is known about: the model's grid, unless that is one of resized features."""
@@ -147,10 +177,10 @@ class RecordingReader:
             raise InputError("the model resizes features, so their own stride (and window) is needed")
         return replace(self._grid, window=self.asked.get("window", self.asked["stride"]))
 
-    def _decoded(self, video: Path, progress: Callable[[int], None] | None) -> tuple[Floats, TimeGrid, float]:
-        """Features (T, D) of a video, their grid, and its duration in seconds."""
+    def _decoded(self, video: Path, progress: Callable[[int], None] | None) -> Opened:
+        """Features (T, D) of a video, and its duration."""
         settings = self.settings
-        return video_features(video, self.backbone, settings.stride, settings.window, settings.fps, progress)
+        return Opened(*video_features(video, self.backbone, settings.stride, settings.window, settings.fps, progress))
 
     @cached_property
     def settings(self) -> ExtractionSettings:
@@ -191,3 +221,14 @@ class RecordingReader:
         if built.width != expected:
             raise InputError(f"backbone {name}: makes {built.width} channels, the model was trained with {expected}")
         return built
+
+
+def _in_order(signal: Signal, names: tuple[str, ...]) -> Signal:
+    """The channels that the model was trained with, in its order; others are left out."""
+    there = {name.casefold() for name in signal.channels}
+    missing = [name for name in names if name.casefold() not in there]
+    if missing:
+        raise InputError(
+            f"has no channel {listed(missing)}, which the model was trained with; it has {listed(signal.channels)}"
+        )
+    return signal.select(names)

@@ -104,9 +104,10 @@ class ModelDescription:
             values["classes"] = tuple(values["classes"])
             values["grid"] = TimeGrid(**values["grid"])
             values["inference"] = InferenceConfig(**values["inference"])
-            framing = values["preparation"]["framing"]
-            framing = None if framing is None else Framing(**framing)
-            values["preparation"] = Preparation(**values["preparation"] | {"framing": framing})
+            prepared = dict(values["preparation"])
+            prepared["framing"] = None if prepared["framing"] is None else Framing(**prepared["framing"])
+            prepared["channel_names"] = tuple(prepared.get("channel_names", ()))
+            values["preparation"] = Preparation(**prepared)
             for key, kind in (("origin", ExtractionSettings), ("video", ExtractionSettings), ("graph", ExportedGraph)):
                 values[key] = None if values.get(key) is None else kind(**values[key])
             if values.get("training") is not None:
@@ -129,6 +130,7 @@ def describe(
     *,
     framing: Framing | None = None,
     backbone: Backbone | None = None,
+    channel_names: tuple[str, ...] = (),
 ) -> ModelDescription:
     """The description of a model that is trained with `config`.
 
@@ -140,13 +142,14 @@ def describe(
         step: of the training.
         framing: how windows are cut from its raw signals, None where there are features.
         backbone: the one that is trained with the model; it makes the features of `input_width` channels from videos.
+        channel_names: of its recordings, where all files had the same names.
     """
     data, video = config.data, None
     preparation = Preparation()
     if backbone is not None:
         video = ExtractionSettings(backbone.name, int(grid.stride), int(grid.window), data.fps, backbone.options)
     elif data.source != "zoombench":
-        preparation = Preparation(framing, data.missing == "interpolate", data.keypoints, data.resize)
+        preparation = Preparation(framing, data.missing == "interpolate", data.keypoints, data.resize, channel_names)
     return ModelDescription(
         config.model.name,
         classes,

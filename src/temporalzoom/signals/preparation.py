@@ -131,13 +131,15 @@ class Preparation:
 
     framing: how windows are cut from raw rows, None where files hold features; fills_gaps: missing values are
     interpolated and flagged; keypoints: of raw poses, what the values of a keypoint are (see `pose_geometry`); resize:
-    features of a recording are interpolated to this many positions, None: they stay as many as they are.
+    features of a recording are interpolated to this many positions, None: they stay as many as they are; channel_names:
+    of the channels of a recording, in their order, () where files have no names.
     """
 
     framing: Framing | None = None
     fills_gaps: bool = False
     keypoints: str = ""
     resize: int | None = None
+    channel_names: tuple[str, ...] = ()
 
     def channels(self, input_width: int) -> int:
         """How many channels a recording has, from how many the network takes."""

@@ -20,7 +20,8 @@ from temporalzoom.signals.table_signals import Roles, signal_of_columns, table_s
 from temporalzoom.signals.tables import Column, read_lines, read_parquet, text_table
 
 TABLES = (".csv", ".tsv", ".parquet")
-SIGNAL_SUFFIXES = (*TABLES, ".edf", *SUFFIXES)
+ROW_SUFFIXES = (*TABLES, ".edf")  # those that hold rows of a signal; the others may hold features as well
+SIGNAL_SUFFIXES = (*ROW_SUFFIXES, *SUFFIXES)
 CLOCKS = ("time", "times", "timestamp", "timestamps")  # arrays of an .npz that are its clock
 RATES = ("fps", "rate", "sampling_rate", "sampling_frequency")
 NAMES = ("channels", "columns", "names")
@@ -210,8 +211,13 @@ def _read_npz(path: Path, fps: float | None, label_column: str | None, columns: 
         raise InputError(f"{path}: its fps is {rate:g}, not the {fps:g} asked for")
     for name in (name for name in beside if name in (*CLOCKS, *LABELS)):
         if extra[name].shape != (len(signal.values),):
+            if key in KEYS:  # such archives hold all sorts of things beside their features
+                del extra[name]
+                continue
             raise InputError(f"{path}: {name} of shape {extra[name].shape} for {len(signal.values)} rows")
     texts = next((extra[name] for name in NAMES if name in extra), None)
+    if texts is not None and texts.shape != (signal.values.shape[1],) and key in KEYS:
+        texts = None
     if texts is not None and texts.shape != (signal.values.shape[1],):
         raise InputError(f"{path}: {texts.shape} names of channels for {signal.values.shape[1]} channels")
     clock, labels = (

@@ -151,7 +151,7 @@ def _clock_rank(column: Column, name: TimeName | None) -> int | None:
     if kind == "clock" and name is not None:
         return 1 if name.unit else 2
     if kind == "perhaps" and not column.is_text:
-        known = column.values[~np.isnan(column.values)]
+        known = column.values[np.isfinite(column.values)]
         return 4 if len(known) > 1 and (np.diff(known) >= 0).all() and known[-1] > known[0] else None
     return None
 

@@ -104,7 +104,7 @@ def column_seconds(cells: Sequence[str], where: str) -> Seconds:
 
 def check_forward(stamps: Seconds, where: str) -> None:
     """Complain about the first of time stamps (N,), NaN where unknown, that is earlier than the one before it."""
-    rows = np.flatnonzero(~np.isnan(stamps))
+    rows = np.flatnonzero(np.isfinite(stamps))
     steps = np.diff(stamps[rows])
     if (steps < 0).any():
         row = int(rows[int(np.argmax(steps < 0)) + 1])

@@ -21,6 +21,7 @@ from temporalzoom.signals.decoding import probe, read_frames
 from temporalzoom.signals.extraction import VIDEO_SUFFIXES
 from temporalzoom.signals.extraction_processes import VideoProgress
 from temporalzoom.signals.feature_files import SUFFIXES
+from temporalzoom.signals.signal_files import ROW_SUFFIXES, SIGNAL_SUFFIXES
 
 
 @dataclass
@@ -60,7 +61,8 @@ def localize_files(
     """Segments of each file: a call of the Localizer. A file that fails is noted, the others go on.
 
     Args:
-        paths: files; a folder stands for all feature files in it, and all videos in and below it.
+        paths: files; a folder stands for all feature files in it, and all videos in and below it; or for the tables of
+            signals in it, where it has neither.
         model, budget: see `Localizer.load`.
         overrides: other settings of inference, `inference.key=value`.
         threshold, merge_gap, min_length, no_overlap, top, stride, window, fps, backbone: as in a call of the Localizer.
@@ -91,6 +93,8 @@ def localize_files(
         except Exception as error:  # one file must not end the others
             result.failed[str(file)] = f"{file}: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
         else:
+            if found.notes:
+                console.print(f"{file.stem}: {' '.join(found.notes)}", markup=False, highlight=False, soft_wrap=True)
             kept = result.segments[file.stem] = select(found.segments, wanted, top)
             result.durations[file.stem] = found.duration
             if len(found.segments) and not len(kept):
@@ -188,8 +192,11 @@ def _files(paths: Sequence[Path]) -> list[Path]:
         if path.is_dir():
             inside = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
             inside += sorted(file for file in path.rglob("*") if _is_visible_video(file, path))
+            # Beside features and videos a table is a result or an annotation; alone it is a signal.
+            inside = inside or sorted(file for file in path.iterdir() if file.suffix.lower() in ROW_SUFFIXES)
             if not inside:
-                raise InputError(f"{path}: no feature file ({' '.join(SUFFIXES)}) and no video in this folder")
+                known = " ".join(SIGNAL_SUFFIXES)
+                raise InputError(f"{path}: no signal or feature file ({known}) and no video in this folder")
         elif path.is_file():
             inside = [path]
         else:
