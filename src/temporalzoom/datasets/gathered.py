@@ -108,7 +108,8 @@ def store(
         words.append(f"{cut} instances end after their recording and are cut there")
     first = signals[0][1]
     classes = sorted({str(label) for r in recordings.values() for label in r.segments.labels})
-    whole = replace(annotations, recordings=recordings, classes=tuple(classes))
+    extra = {**annotations.extra, "channels": list(first.channels)} if first.channels else annotations.extra
+    whole = replace(annotations, recordings=recordings, classes=tuple(classes), extra=extra)
     write_annotations(folder / ANNOTATIONS, whole)
     gathered = Gathered(folder, whole, tuple(kinds), first.keypoints, first.channels, tuple(words))
     with replacing(folder / MANIFEST) as file:

@@ -61,12 +61,14 @@ class Sample:
 class Split:
     """The samples of one subset, and the classes in the order of the model's outputs.
 
-    origin: how the features of all of them were made from videos; None: unknown, or not from videos.
+    origin: how the features of all of them were made from videos; None: unknown, or not from videos. channel_names: of
+    what their files hold; () where unknown.
     """
 
     samples: tuple[Sample, ...]
     classes: tuple[str, ...]
     origin: ExtractionSettings | None = None
+    channel_names: tuple[str, ...] = ()
 
     def truth(self) -> dict[str, Segments]:
         """With the labels that are trained on."""

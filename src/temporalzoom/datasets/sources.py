@@ -299,7 +299,9 @@ def _split(
                 array, final = resize_features(array, final, data.resize)
             what = (recording.name, array, final, duration, recording.segments, framing)
             samples.append(Sample(*what, ambiguous=recording.ambiguous, subject=known_subject(recording)))
-    return _labelled_split(data, samples, classes, common_settings(sidecars))
+    split = _labelled_split(data, samples, classes, common_settings(sidecars))
+    names = annotations.extra.get("channels", ())  # a list beside the recordings, where files have names for columns
+    return split if split is None else replace(split, channel_names=tuple(map(str, names)))
 
 
 def _video_split(

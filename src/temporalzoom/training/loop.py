@@ -120,8 +120,10 @@ def train(
             positives.mean = state["positives"]
 
     def described() -> ModelDescription:
-        framing = split.samples[0].framing
-        return describe(config, split.classes, input_width, grid, split.origin, step, framing=framing, backbone=built)
+        return describe(
+            config, split.classes, input_width, grid, split.origin, step,
+            framing=split.samples[0].framing, backbone=built, channel_names=split.channel_names,
+        )  # fmt: skip
 
     def save() -> Path:
         state = {} if positives is None else {"positives": positives.mean}

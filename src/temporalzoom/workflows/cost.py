@@ -42,7 +42,7 @@ from temporalzoom.models import TemporalZoom
 from temporalzoom.models.layers import TokenLayout, TransformerLayer
 from temporalzoom.models.runtime import products_in
 from temporalzoom.progress import track
-from temporalzoom.runs.checkpoint import find_checkpoint, load_weights, read_info
+from temporalzoom.runs.checkpoint import BEST, find_checkpoint, load_weights, read_info
 from temporalzoom.runs.network import model_from_config, oracle_reach
 
 BASELINE = "uniform-6"
@@ -176,7 +176,8 @@ def _settings(config: str | Path | None, run: Path | None, overrides: Sequence[s
     if run is None:
         return load_config(config, overrides)
     checkpoint = find_checkpoint(run)
-    return load_config(checkpoint.parents[1] / "config.yaml", overrides) if overrides else read_info(checkpoint).config
+    folder = checkpoint.parent if checkpoint.name == BEST else checkpoint.parents[1]
+    return load_config(folder / "config.yaml", overrides) if overrides else read_info(checkpoint).config
 
 
 def _system(config: Config, split: Split, run: Path | None) -> System:

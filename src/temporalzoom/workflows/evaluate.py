@@ -21,6 +21,7 @@ from temporalzoom.datasets.splits import known_subject
 from temporalzoom.errors import InputError
 from temporalzoom.formats import read_annotations, read_predictions, write_segments
 from temporalzoom.inference.localizer import Localizer
+from temporalzoom.inference.members import fuse_members
 from temporalzoom.inference.windows import run_network
 from temporalzoom.metrics import (
     BoundaryErrors,
@@ -33,6 +34,7 @@ from temporalzoom.metrics import (
 )
 from temporalzoom.models import Outputs
 from temporalzoom.runs.checkpoint import find_checkpoint, read_info
+from temporalzoom.runs.members import Members, read_members
 from temporalzoom.segments import AGNOSTIC, Segments
 from temporalzoom.signals.extraction import video_features
 from temporalzoom.training.batches import near_boundaries
@@ -121,6 +123,7 @@ def evaluate(
     allow_missing: bool = False,
     out: Path | None = None,
     console: Console | None = None,
+    subset: str | None = None,
 ) -> Evaluation:
     """A trained model on the test subset of its configuration.
 
@@ -134,8 +137,15 @@ def evaluate(
         allow_missing: leave out recordings without features.
         out: a file for the predictions too.
         console: for notes and progress.
+        subset: another one than the test subset of the configuration.
     """
     _check_protocol(protocol)
+    members = read_members(Path(run))
+    if members is not None:
+        return _evaluate_members(
+            Path(run), members, thresholds, protocol, overrides=overrides, budget=budget, device=device, out=out,
+            console=console,
+        )  # fmt: skip
     description = read_info(find_checkpoint(Path(run)))
     config = description.config
     for override in overrides:
@@ -143,7 +153,8 @@ def evaluate(
             why = "chooses what tzoom localize shows; here everything down to inference.min_score is ranked"
             raise InputError(f"override {override!r}: {why}")
     options = change_inference(config.inference, overrides, config)
-    data = load_data(config.data, config.seed, train=False, allow_missing=allow_missing, console=console)
+    chosen = config.data if subset is None else config.data.model_copy(update={"test_subset": subset})
+    data = load_data(chosen, config.seed, train=False, allow_missing=allow_missing, console=console)
     if data.test is None:
         raise InputError(f"data.test_subset: no recording of {config.data.test_subset!r} is left to score")
     if data.test.origin is not None:
@@ -158,6 +169,51 @@ def evaluate(
     if out is not None:
         write_segments(out, evaluation.predictions)
     return evaluation
+
+
+def _evaluate_members(
+    run: Path,
+    members: Members,
+    thresholds: Sequence[float] | None,
+    protocol: str,
+    *,
+    out: Path | None,
+    console: Console | None,
+    **options: Any,
+) -> Evaluation:
+    """A run of several networks (`tzoom fit`): on the recordings that were set aside, if there are any, else each
+    recording by the member that has not seen it."""
+    folders = members.paths(run)
+    config = read_info(find_checkpoint(folders[0])).config
+    if config.data.annotations is None:
+        raise InputError(f"{run}: its members were not trained on annotated files")
+    recordings = read_annotations(config.data.annotations).recordings
+    has_test = any((recording.subset or "").casefold() == "test" for recording in recordings.values())
+    parts = [
+        evaluate(folder, thresholds, protocol, console=console, subset="test" if has_test else None, **options)
+        for folder in folders
+    ]
+    truth: dict[str, Segments] = {}
+    found: dict[str, list[Segments]] = {}
+    for part in parts:
+        truth |= part.truth
+        for name, segments in part.predictions.items():
+            found.setdefault(name, []).append(segments)
+    predictions = {
+        name: fuse_members(pieces if has_test else pieces[:1], members.tiou) for name, pieces in found.items()
+    }
+    if not has_test and console is not None:
+        note = "no recording was set aside: each is scored by one member that has not seen it; fused they are better"
+        console.print(note, highlight=False, soft_wrap=True)
+    tious = config.evaluation.thresholds if thresholds is None else thresholds
+    rates = {name: recording.fps or 1.0 for name, recording in recordings.items() if name in truth}
+    detection = evaluate_detections(truth, predictions, tious, protocol)
+    if out is not None:
+        write_segments(out, predictions)
+    boundaries = boundary_errors(truth, predictions, rates)
+    seconds = sum(part.seconds or 0.0 for part in parts)
+    subjects = {name: who for part in parts for name, who in part.subjects.items()}
+    return Evaluation(truth, predictions, detection, boundaries, protocol, seconds=seconds, subjects=subjects)
 
 
 def evaluate_file(
