@@ -113,6 +113,16 @@ def test_nothing_in_a_file_is_executed(tmp_path):
     assert not marker.exists()
 
 
+def test_a_layout_that_is_not_whole(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "v.h5"
+    write_fixed(path, SINGLE, values(6), range(N))
+    with h5py.File(path, "a") as file:
+        del file["tracks_of_net/block0_values"]
+    with pytest.raises(InputError, match=r"v\.h5: poses in it cannot be read, write them as \.csv instead"):
+        read_signal(path)
+
+
 def test_other_tables_of_pandas(tmp_path):
     path = tmp_path / "v.h5"
     write_table(path, [("a",), ("b",)], np.zeros((N, 2)), range(N))

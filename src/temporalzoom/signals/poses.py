@@ -59,7 +59,8 @@ def read_pose_hdf5(file: Any, path: Path, fps: float | None) -> Signal | None:
     if "tracks" in file and "node_names" in file:
         return _sleap(file, path, fps)
     for name in file:
-        kind = _text(file[name].attrs.get("pandas_type", b""))
+        item = file.get(name)  # None for a link that leads nowhere
+        kind = "" if item is None else _text(item.attrs.get("pandas_type", b""))
         if kind == "frame_table":
             columns, frames, values = _pandas_table(file[name], path)
         elif kind == "frame":

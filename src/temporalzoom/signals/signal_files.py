@@ -251,10 +251,15 @@ def _read_hdf5(path: Path, fps: float | None) -> Signal:
     except ImportError as error:
         raise InputError(f'{path}: reading it needs h5py: pip install "temporalzoom[hdf5]"') from error
     try:
-        with h5py.File(path, "r") as file:
+        file = h5py.File(path, "r")
+    except OSError:
+        return Signal(read_features(path), fps=fps)  # which says what is wrong with it
+    with file:
+        try:
             pose = read_pose_hdf5(file, path, fps)
-    except InputError:
-        raise
-    except Exception:  # `read_features` says what is wrong with it
-        pose = None
+        except InputError:
+            raise
+        except Exception as error:  # a compression that h5py does not know, a layout of another version
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            raise InputError(f"{path}: poses in it cannot be read, write them as .csv instead: {reason}") from error
     return pose if pose is not None else Signal(read_features(path), fps=fps)
