@@ -24,6 +24,7 @@ from temporalzoom.cli.app import (
     screen,
 )
 from temporalzoom.errors import InputError
+from temporalzoom.json_tree import nan_to_null
 
 
 @app.command(epilog="Example: tzoom demo --out runs/demo")
@@ -138,7 +139,7 @@ def evaluate(
         )
     report_skipped(score.skipped)
     if as_json:
-        print(json.dumps(score.summary(proposals), indent=1))
+        print(json.dumps(nan_to_null(score.summary(proposals)), indent=1, allow_nan=False))
         return
     if score.oracle:
         say(workflow.ORACLE)
