@@ -17,7 +17,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Lowest first. A room imports only from rooms of lower layers.
 LAYERS = (
-    ("errors", "segments", "timegrid", "bdr"),
+    ("errors", "json_tree", "segments", "timegrid", "bdr"),
     ("atomic", "config", "device", "interrupts", "progress"),
     ("formats", "signals", "metrics"),
     ("datasets", "models"),
@@ -32,6 +32,7 @@ LAYER = {room: layer for layer, rooms in enumerate(LAYERS) for room in rooms}
 # Tighter than the layers: all that these rooms may know of the package.
 KNOWS = {
     "errors": set(),
+    "json_tree": set(),
     "segments": set(),
     "timegrid": set(),
     "bdr": set(),

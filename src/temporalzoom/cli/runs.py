@@ -28,6 +28,7 @@ from temporalzoom.cli.app import (
     screen,
 )
 from temporalzoom.errors import InputError
+from temporalzoom.json_tree import nan_to_null
 
 
 @app.command(epilog="Example: tzoom demo --out runs/demo")
@@ -160,7 +161,7 @@ def evaluate(
     if report is not None:
         pages.write_report(report, score, thresholds=chosen, next_steps=pages.next_steps(model), console=notes)
     if as_json:
-        print(json.dumps(score.summary(proposals), indent=1))
+        print(json.dumps(nan_to_null(score.summary(proposals)), indent=1, allow_nan=False))
         return
     if score.oracle:
         say(workflow.ORACLE)

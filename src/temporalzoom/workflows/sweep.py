@@ -27,6 +27,7 @@ from temporalzoom.atomic import replacing
 from temporalzoom.config import Config, dump_config, first_difference, load_config
 from temporalzoom.errors import InputError
 from temporalzoom.interrupts import interruptible
+from temporalzoom.json_tree import null_to_nan
 from temporalzoom.workflows.sweep_display import SweepDisplay
 
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)  # as in `evaluation`, which would load torch here
@@ -183,7 +184,8 @@ class _Run:
             )
 
     def result(self) -> dict[str, Any] | None:
-        return _read_json(self.folder / RESULT)
+        tree = _read_json(self.folder / RESULT)
+        return None if tree is None else null_to_nan(tree)
 
     def failure(self) -> str | None:
         """Why the ended process failed, with the last line that it wrote; None if it did not."""

@@ -33,6 +33,7 @@ from temporalzoom.errors import InputError
 from temporalzoom.formats import write_segments
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.interrupts import interruptible
+from temporalzoom.json_tree import nan_to_null
 from temporalzoom.metrics.cost import FlopCount, count_parameters, count_run
 from temporalzoom.runs.checkpoint import list_checkpoints
 from temporalzoom.runs.description import ModelDescription
@@ -71,7 +72,7 @@ def run_member(folder: Path, console: Console | None = None) -> dict[str, Any]:
     }
     write_segments(folder / PREDICTIONS, evaluation.predictions)
     with replacing(folder / RESULT) as file:  # last: where it is, the member is done
-        json.dump(result, file, indent=1)
+        json.dump(nan_to_null(result), file, indent=1, allow_nan=False)
     return result
 
 
