@@ -115,8 +115,8 @@ def test_intervals_and_thresholds_in_words():
     words = trust(analyse(truth, truth), {str(i): f"subject {i % 5}" for i in range(12)}, found, (0.5, 0.614))
     assert words[0] == "These numbers come from 12 recordings of 5 subjects with 12 instances."
     assert words[1] == (
-        "On other recordings like these, 70 % of the instances would be found, 80 to 91 % of the detections would be right "
-        "and average mAP would be 50.0 to 61.4 (95 % bootstrap intervals over recordings)."
+        "On other recordings like these, 70 % of the instances would be found, 80 to 91 % of the detections would be "
+        "right and average mAP would be 50.0 to 61.4 (95 % bootstrap intervals over recordings)."
     )
     assert words[2].startswith("The score thresholds are those of the best F1 on these same recordings")
     few = {name: truth[name] for name in ("0", "1")}

@@ -8,18 +8,26 @@ from temporalzoom.metrics.detection import (
     precision_recall,
     tiou,
 )
+from temporalzoom.metrics.errors import Analysis, analyse
 from temporalzoom.metrics.lengths import LengthResult, evaluate_by_length
 from temporalzoom.metrics.matching import Matching, match_detections
+from temporalzoom.metrics.operating_point import Threshold, ThresholdCurve, best_thresholds, threshold_curve
 from temporalzoom.metrics.proposals import average_recall
 from temporalzoom.metrics.tables import per_class_table, per_length_table
+from temporalzoom.metrics.verdict import verdict
 
 __all__ = [
+    "Analysis",
     "BoundaryErrors",
     "DetectionResult",
     "LengthResult",
     "Matching",
+    "Threshold",
+    "ThresholdCurve",
+    "analyse",
     "average_precision",
     "average_recall",
+    "best_thresholds",
     "boundary_errors",
     "evaluate_by_length",
     "evaluate_detections",
@@ -27,5 +35,7 @@ __all__ = [
     "per_class_table",
     "per_length_table",
     "precision_recall",
+    "threshold_curve",
     "tiou",
+    "verdict",
 ]

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from rich.console import Console
 
 from temporalzoom.metrics.bootstrap import AVERAGED
 from temporalzoom.metrics.detection import DetectionResult
@@ -19,6 +20,7 @@ from temporalzoom.metrics.operating_point import ThresholdCurve
 from temporalzoom.metrics.rates import Interval, RateIntervals
 from temporalzoom.metrics.verdict import bias_words, counted, listed, trust, verdict
 from temporalzoom.metrics.worst_cases import Stretch
+from temporalzoom.progress import track
 from temporalzoom.segments import Segments
 from temporalzoom.viewer.report import Report
 from temporalzoom.viewer.result_plots import plot_error_kinds, plot_threshold_curves
@@ -53,18 +55,28 @@ class Results:
 
 
 def write_result_page(
-    path: str | Path, results: Results, *, title: str, notes: Sequence[str] = (), next_steps: Sequence[str] = ()
+    path: str | Path,
+    results: Results,
+    *,
+    title: str,
+    notes: Sequence[str] = (),
+    next_steps: Sequence[str] = (),
+    console: Console | None = None,
 ) -> Path:
     """One HTML file that needs nothing else. notes: sentences of the caller; next_steps: commands."""
     report = Report(title, "How good a detector is on recordings whose actions are known.")
     _show_verdict(report, results, notes)
-    _show_classes(report, results)
-    _show_errors(report, results.analysis)
-    _show_confusions(report, results.analysis)
-    _show_worst(report, results)
-    _show_boundaries(report, results.analysis)
-    _show_thresholds(report, results)
-    _show_scores(report, results)
+    sections = (
+        _show_classes,
+        _show_errors,
+        _show_confusions,
+        _show_worst,
+        _show_boundaries,
+        _show_thresholds,
+        _show_scores,
+    )
+    for show in track(sections, "drawing", console, "sections"):
+        show(report, results)
     if next_steps:
         report.heading("What to do next").commands(next_steps)
     _explain(report)
@@ -107,7 +119,8 @@ def _show_classes(report: Report, results: Results) -> None:
     )
 
 
-def _show_errors(report: Report, analysis: Analysis) -> None:
+def _show_errors(report: Report, results: Results) -> None:
+    analysis = results.analysis
     labels = [label for label in _annotated_first(analysis) if label is not None]
     left_out = len(labels) - BAR_CLASSES
     if left_out > 0:
@@ -127,7 +140,8 @@ def _show_errors(report: Report, analysis: Analysis) -> None:
     )
 
 
-def _show_confusions(report: Report, analysis: Analysis) -> None:
+def _show_confusions(report: Report, results: Results) -> None:
+    analysis = results.analysis
     matrix, size = analysis.confusion, len(analysis.classes)
     chosen = np.arange(size)
     if size > MATRIX_CLASSES:
@@ -189,7 +203,8 @@ def case_words(stretch: Stretch) -> str:
     return f"{where}: {'; '.join(parts)}."
 
 
-def _show_boundaries(report: Report, analysis: Analysis) -> None:
+def _show_boundaries(report: Report, results: Results) -> None:
+    analysis = results.analysis
     rows: list[list[str | float | int | None]] = []
     for label in _annotated_first(analysis):
         start, end = analysis.boundaries(label)

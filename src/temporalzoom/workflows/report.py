@@ -22,7 +22,7 @@ from temporalzoom.metrics.errors import analyse
 from temporalzoom.metrics.lengths import LENGTH_EDGES, evaluate_by_length
 from temporalzoom.metrics.operating_point import threshold_curves
 from temporalzoom.metrics.rates import RESAMPLES, Interval, rate_intervals
-from temporalzoom.metrics.verdict import trust, verdict
+from temporalzoom.metrics.verdict import counted, trust, verdict
 from temporalzoom.metrics.worst_cases import worst_stretches
 from temporalzoom.progress import Progress
 from temporalzoom.segments import Segments
@@ -67,7 +67,7 @@ def write_report(
     if evaluation.oracle:
         more.append("The true boundaries helped to find these segments: an ablation, not a result.")
     if evaluation.skipped:
-        more.append(f"{len(evaluation.skipped)} recordings without features were left out.")
+        more.append(f"Left out: {counted(len(evaluation.skipped), 'recording')} without features.")
     if evaluation.protocol != "anet":
         more.append(
             f"mAP follows the protocol {evaluation.protocol}; everything else on this page is matched as by anet, and "
@@ -88,7 +88,7 @@ def write_report(
         if can_draw and evaluation.protocol == "anet"
         else None,
     )
-    return write_result_page(path, results, title=title, notes=more, next_steps=next_steps)
+    return write_result_page(path, results, title=title, notes=more, next_steps=next_steps, console=console)
 
 
 def check_page(path: Path) -> None:
