@@ -16,6 +16,7 @@ from temporalzoom.datasets.check import (
     DataProblems,
     Problem,
     check_data,
+    check_rates,
     check_recording,
     load_and_check,
     problem_table,
@@ -336,3 +337,22 @@ def test_real_sensor_data(shared_data: Path, tmp_path: Path) -> None:
     wrong = check_data(annotations, open_features(tmp_path), lambda r: TimeGrid(2, 1, r.fps or 0))
     assert {p.video for p in wrong if p.kind == "length"} == set(annotations.recordings)
     assert len(describe(annotations)) == 1
+
+
+def test_rates_that_differ_are_a_problem():
+    recordings = {f"v{i}": Recording(f"v{i}", "train", None, 30.0, Segments.empty()) for i in range(4)}
+    recordings["slow"] = Recording("slow", "train", None, 25.0, Segments.empty())
+    recordings["drift"] = Recording("drift", "train", None, 30.3, Segments.empty())
+    found = check_rates(Annotations(recordings, ()), lambda r: TimeGrid(4, 8, r.fps or 1.0))
+    assert [(problem.video, problem.kind) for problem in found] == [("slow", "other rate")]
+    assert "lasts 0.16 s, in most recordings 0.1333 s" in found[0].detail
+
+
+def test_a_forgotten_raw_is_named():
+    recording = Recording("walk", "train", 60.0, 50.0, Segments.empty())
+    rows = np.zeros((3000, 6), np.float32)
+    [problem] = check_recording(recording, rows, TimeGrid(25, 50, 50.0))
+    assert problem.kind == "length" and "data.raw" in problem.detail
+    assert not check_recording(recording, rows, TimeGrid(1, 1, 50.0))
+    [problem] = check_recording(recording, rows[:500], TimeGrid(25, 50, 50.0))
+    assert "data.raw" not in problem.detail

@@ -21,6 +21,7 @@ from temporalzoom.timegrid import TimeGrid
 
 Features = NDArray[np.float32]
 MISSING = "missing features"
+RATE_TOLERANCE = 0.05  # by which the time of a position may differ: sensors drift, but 25 is not 30
 
 
 @dataclass(frozen=True)
@@ -166,6 +167,21 @@ def check_origins(features: Mapping[str, Features], sidecar_of: Callable[[str], 
     return problems
 
 
+def check_rates(annotations: Annotations, grid_for: Callable[[Recording], TimeGrid]) -> list[Problem]:
+    """Does a position last equally long in all recordings? A network counts in positions: what lasts a second must not
+    be five of them here and six there."""
+    steps: dict[str, float] = {}
+    for name, recording in annotations.recordings.items():
+        try:
+            steps[name] = grid_for(recording).step_seconds
+        except ValueError:
+            continue  # no time grid, which is a problem already
+    usual = float(np.median(list(steps.values()))) if steps else 0.0
+    detail = "a position lasts {:.4g} s, in most recordings {:.4g} s: bring them to one rate (tzoom extract --fps)"
+    off = {name: step for name, step in steps.items() if abs(step / usual - 1) > RATE_TOLERANCE}
+    return [Problem(name, "other rate", detail.format(step, usual)) for name, step in off.items()]
+
+
 def raise_on_problems(problems: Sequence[Problem], allow_missing: bool = False) -> set[str]:
     """Raise DataProblems if there are any. With `allow_missing`, recordings without features are returned instead."""
     fatal = [problem for problem in problems if not (allow_missing and problem.kind == MISSING)]
@@ -195,10 +211,12 @@ def _length(length: int, grid: TimeGrid, duration: float, tolerance: float) -> I
     fps = f"fps {covered / duration:.4g}"
     stride = (frames - grid.window) / (length - 1) if length > 1 else 0.0
     fits = f"stride {stride:.4g} or {fps}" if stride > 0 else fps
+    is_raw = abs(length / frames - 1) <= tolerance and grid.stride > 1
+    hint = "; there is one row per frame: for a raw signal set data.raw to true" if is_raw else ""
     yield (
         "length",
         f"{length} features are {covered / grid.fps:.2f} s (stride {grid.stride:g}, window {grid.window:g}, "
-        f"fps {grid.fps:g}), the annotations say {duration:.2f} s: {fits} would fit",
+        f"fps {grid.fps:g}), the annotations say {duration:.2f} s: {fits} would fit{hint}",
     )
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from temporalzoom.config import DataConfig
 from temporalzoom.datasets.check import MISSING, Features, Problem, check_recording, problem_table
+from temporalzoom.datasets.fingerprint import Fingerprint, fingerprint, in_words
 from temporalzoom.datasets.samples import Sample
 from temporalzoom.datasets.sharpness import Sharpness, sharpness
 from temporalzoom.datasets.sources import (
@@ -63,8 +64,18 @@ def report_data(
         if data.features is not None:  # asked for, but not there
             problems.append(Problem("all", MISSING, absence))
     notes = [*annotations.notes, *([f"features were not checked: {absence}"] if absence else [])]
+    if features is not None and not problems:
+        notes += in_words(_fingerprint(data, annotations, features))
     parts: list[RenderableType] = [*describe(annotations, features, values), *(Text(note) for note in notes)]
     return [*parts, problem_table(problems)] if problems else parts, problems
+
+
+def _fingerprint(data: DataConfig, annotations: Annotations, features: dict[str, Features]) -> Fingerprint:
+    """Of what is trained on."""
+    rows, wanted = row_grid_for(data), data.train_subset.casefold()
+    learned = [r for r in annotations.recordings.values() if (r.subset or "").casefold() == wanted]
+    rates = {recording.name: 1 / rows(recording).step_seconds for recording in learned}
+    return fingerprint(learned, features.__getitem__, rates)
 
 
 def _report_zoombench(data: DataConfig, seed: int) -> list[RenderableType]:

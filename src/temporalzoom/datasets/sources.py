@@ -19,6 +19,7 @@ from temporalzoom.datasets.check import (
     Features,
     Problem,
     check_origins,
+    check_rates,
     check_recording,
     load_and_check,
     raise_on_problems,
@@ -159,6 +160,8 @@ def check_source(
 ) -> tuple[dict[str, Features], list[Problem]]:
     """Features, or raw signals, by recording, and every problem of every recording."""
     features, problems = load_and_check(annotations, store, row_grid_for(data), classes=classes, console=console)
+    if data.source == "folder" and data.resize is None:  # the field's sets have their own conventions
+        problems += check_rates(annotations, row_grid_for(data))
     sidecar_of = sidecars_of(data)
     return features, problems if sidecar_of is None else problems + check_origins(features, sidecar_of)
 

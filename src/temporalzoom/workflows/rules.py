@@ -196,7 +196,7 @@ def plan_text(plan: Plan, words: list[str], paths: dict[str, Any] | None = None)
         tree.setdefault(section, []).insert(0, (name, value, ""))
     for section, entries in tree.items():
         lines.append(f"{section}:")
-        width = max(len(_entry(key, value)) for key, value, reason in entries if reason) if entries else 0
+        width = max((len(_entry(key, value)) for key, value, reason in entries if reason), default=0)
         for key, value, reason in entries:
             text = _entry(key, value)
             lines.append(f"  {text:{width}}  # {reason}" if reason else f"  {text}")

@@ -1,0 +1,202 @@
+"""`tzoom fit`, from files to a run: tables, archives, one recording, videos; what it says, and what it refuses."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from temporalzoom.datasets.gathered import load
+from temporalzoom.datasets.zoombench_scenes import VideoBench
+from temporalzoom.datasets.zoombench_video import video_annotations, write_zoombench_video
+from temporalzoom.errors import InputError
+from temporalzoom.formats import read_predictions, write_segments
+from temporalzoom.inference.localizer import Localizer
+from temporalzoom.runs.members import read_members
+from temporalzoom.workflows.fit import DATA, MEMBERS, PLAN, REPORT
+from temporalzoom.workflows.gather import GatherOptions, gather, matched_names
+
+GESTURES = Path(__file__).parents[3] / "shared" / "data" / "gesture_phase"
+FEW = (
+    "--set=training.steps=4", "--set=training.length=64", "--set=training.batch_size=2", "--set=model.width=16",
+    "--set=training.warmup_steps=1", "--set=inference.min_score=1e-6", "--set=inference.certainty=0",
+)  # fmt: skip
+
+
+def write_walks(folder: Path, count: int = 6, rate: float = 25.0) -> None:
+    """Tables with a time column: a burst of movement is a wave, a slow drift a nod. One person has two recordings."""
+    (folder / "signals").mkdir(parents=True)
+    rows = ["recording,start,end,label,subject"]
+    for number in range(count):
+        random = np.random.default_rng(number)
+        signal = random.normal(0, 0.1, (400, 3))
+        for place in range(4):
+            first, label = 20 + 90 * place, "wave" if (place + number) % 2 else "nod"
+            length = 30 if label == "wave" else 45
+            shape = np.sin(np.arange(length)) if label == "wave" else np.hanning(length)
+            signal[first : first + length, 0 if label == "wave" else 1] += 2 * shape
+            rows.append(f"walk{number},{first / rate:.2f},{(first + length) / rate:.2f},{label},p{number // 2}")
+        lines = ["time,ax,ay,az", *(f"{i / rate:.3f},{x:.4f},{y:.4f},{z:.4f}" for i, (x, y, z) in enumerate(signal))]
+        (folder / "signals" / f"walk{number}.csv").write_text("\n".join(lines))
+    (folder / "annotations.csv").write_text("\n".join(rows))
+
+
+@pytest.fixture
+def walks(tmp_path, monkeypatch):
+    write_walks(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_tables_to_a_model(walks, tzoom):
+    code, out, err = tzoom("fit", "signals", "annotations.csv", "--out", "runs/mine", "--members", "2", *FEW)
+    assert code == 0, err
+    assert "6 recordings of 3 subjects" in err and "25 rows per second" in err and "networks are trained" in err
+    assert "tzoom localize RECORDING --model runs/mine" in out
+    run = Path("runs/mine")
+    page = (run / REPORT).read_text()
+    assert "wave" in page and "nod" in page
+    members = read_members(run)
+    assert members is not None and len(members.folders) == 2 and set(members.thresholds) == {"nod", "wave"}
+    # The subjects of a fold are kept from its member.
+    for number in (0, 1):
+        database = json.loads((run / DATA / f"fold-{number}.json").read_text())["database"]
+        held = {entry["subject"] for entry in database.values() if entry["subset"] == "validation"}
+        seen = {entry["subject"] for entry in database.values() if entry["subset"] == "train"}
+        assert held and seen and not held & seen
+        assert set(read_predictions(run / MEMBERS / str(number) / "predictions.json")) == {
+            name for name, entry in database.items() if entry["subset"] == "validation"
+        }
+    localizer = Localizer.load(run)
+    assert len(localizer.members) == 2 and localizer.classes == ("nod", "wave")
+    assert localizer.members[0].description.preparation.channel_names == ("ax", "ay", "az")
+    everything = localizer("signals/walk0.csv", threshold=0)
+    assert len(everything) and everything.ends.max() <= 16.0
+    code, out, err = tzoom("localize", "signals/walk1.csv", "--model", "runs/mine", "--threshold", "0", "--top", "3")
+    assert code == 0 and "walk1: 3 segments" in out, err
+    code, out, err = tzoom("eval", "--model", "runs/mine", "--json")
+    assert code == 0 and "has not seen it" in err and 0 <= json.loads(out)["average"] <= 1
+
+
+def test_the_same_command_goes_on_and_a_test_is_set_aside(walks, tzoom):
+    command = ("fit", "signals", "annotations.csv", "--out", "r", "--members", "1", "--test", "walk5", *FEW)
+    assert tzoom(*command)[0] == 0
+    weights = next(Path("r/members/0/checkpoints").glob("*/weights.safetensors")).stat().st_mtime_ns
+    code, _, err = tzoom(*command)
+    assert code == 0 and "1 of 1 members are done already" in err
+    assert next(Path("r/members/0/checkpoints").glob("*/weights.safetensors")).stat().st_mtime_ns == weights
+    code, _, _ = tzoom("eval", "--model", "r", "--out", "found.json", "--json")
+    assert code == 0 and set(read_predictions("found.json")) == {"walk5"}
+
+
+def test_a_dry_run_prints_a_configuration_with_reasons(walks, tzoom):
+    code, out, err = tzoom("fit", "signals", "annotations.csv", "--out", "r", "--members", "3", "--dry-run")
+    assert code == 0, err
+    tree = yaml.safe_load(out)
+    assert tree["data"]["stride"] == 4 and "# a position every 0.16 s" in out and "# member 2" in out
+    assert not Path("r", MEMBERS).exists() and not Path("r", PLAN).exists()
+
+
+def test_what_was_gathered_is_used_again_until_a_file_changes(walks):
+    first = gather(walks / "signals", walks / "annotations.csv", walks / "data")
+    assert first.rates() == dict.fromkeys(first.annotations.recordings, 25.0)
+    stamp = (walks / "data" / "signals" / "walk0.npy").stat().st_mtime_ns
+    again = gather(walks / "signals", walks / "annotations.csv", walks / "data")
+    assert again.annotations.truth().keys() == first.annotations.truth().keys()
+    assert (walks / "data" / "signals" / "walk0.npy").stat().st_mtime_ns == stamp
+    assert load(walks / "data", "something else") is None
+    other = gather(walks / "signals", walks / "annotations.csv", walks / "data", GatherOptions(background=("nod",)))
+    assert set(other.annotations.classes) == {"wave"}
+
+
+def test_one_recording_is_cut_into_pieces(tmp_path):
+    write_walks(tmp_path, count=1)
+    gathered = gather(tmp_path / "signals", tmp_path / "annotations.csv", tmp_path / "data")
+    assert len(gathered.annotations.recordings) > 1 and "cut into" in " ".join(gathered.notes)
+    assert sum(len(r.segments) for r in gathered.annotations.recordings.values()) == 4
+    assert sum(len(gathered.read(name)) for name in gathered.annotations.recordings) == 400
+
+
+def test_other_rates_are_brought_together(walks):
+    shutil.rmtree(walks / "signals")
+    (walks / "annotations.csv").unlink()
+    write_walks(walks, count=4)
+    table = (walks / "signals" / "walk3.csv").read_text().splitlines()
+    (walks / "signals" / "walk3.csv").write_text("\n".join([table[0], *table[1::2]]))
+    gathered = gather(walks / "signals", walks / "annotations.csv", walks / "data")
+    assert "rates differ, from 12.5 to 25 rows per second" in " ".join(gathered.notes)
+    assert len(gathered.read("walk3")) == pytest.approx(400, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: (f / "signals" / "walk2.csv").unlink(), "1 annotated recordings have no file: walk2; did you mean"),
+        (lambda f: shutil.copy(f / "signals/walk0.csv", f / "signals/extra.csv"), None),
+        (lambda f: (f / "signals/walk1.csv").write_text("time,ax,ay\n0,1,2\n0.04,3,4\n0.08,1,2\n"), "2 channels"),
+    ],
+)
+def test_files_that_do_not_fit_are_named(walks, change, message):
+    change(walks)
+    if message is None:
+        notes = gather(walks / "signals", walks / "annotations.csv", walks / "data").notes
+        assert "1 recordings are not annotated and left out: extra" in notes
+    else:
+        with pytest.raises(InputError, match=message):
+            gather(walks / "signals", walks / "annotations.csv", walks / "data")
+
+
+def test_options_that_say_nothing_are_refused(walks, tzoom):
+    for words, message in (
+        (("--time", "soon"), "--time 'soon': expected a time"),
+        (("--columns", "start"), "--columns 'start': expected KEY=COLUMN"),
+        (("--subject", "z+"), "finds nothing in the name"),
+        (("--test", "nobody*"), "--test: no recording is called 'nobody*'"),
+    ):
+        code, _, err = tzoom("fit", "signals", "annotations.csv", "--out", "r", "--dry-run", *words)
+        assert code == 2 and message in err, words
+
+
+def test_names_with_suffixes_and_paths_are_matched():
+    assert matched_names(["a", "b"], ["a.mp4", "videos/b.avi"]) == {"a.mp4": "a", "videos/b.avi": "b"}
+    with pytest.raises(InputError, match=r"no file: c\.mp4"):
+        matched_names(["a"], ["c.mp4"])
+
+
+def test_arrays_of_an_archive(walks, tzoom):
+    random = np.random.default_rng(0)
+    np.savez("all.npz", **{f"walk{n}": random.normal(size=(400, 2)).astype(np.float32) for n in range(6)})
+    with pytest.raises(InputError, match="--fps"):
+        gather(Path("all.npz"), Path("annotations.csv"), Path("data"))
+    gathered = gather(Path("all.npz"), Path("annotations.csv"), Path("data"), GatherOptions(fps=25.0))
+    assert len(gathered.annotations.recordings) == 6 and gathered.read("walk0").shape == (400, 2)
+
+
+@pytest.mark.slow
+def test_videos_and_an_elan_file(tmp_path, monkeypatch, tzoom):
+    monkeypatch.chdir(tmp_path)
+    bench = VideoBench(clips=4, seconds=8, size=64, fps=10)
+    write_zoombench_video(tmp_path / "clips", bench)
+    (tmp_path / "clips" / "annotations.json").unlink()
+    write_segments(tmp_path / "elan.eaf", video_annotations(bench).truth())
+    code, out, err = tzoom("fit", "clips", "elan", "--out", "r", "--members", "2", *FEW)
+    assert code == 0, err
+    assert "videos become features by motion" in err
+    code, out, err = tzoom("localize", "clips/clip_0000.mp4", "--model", "r", "--threshold", "0", "--top", "2")
+    assert code == 0 and "clip_0000: 2 segments" in out, err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not GESTURES.is_dir(), reason="the gesture phase recordings are not here")
+def test_real_tables_with_a_label_per_row(tmp_path, monkeypatch, tzoom):
+    """Irregular milliseconds, gaps of seconds, three people, a class with a single instance."""
+    monkeypatch.chdir(tmp_path)
+    code, out, err = tzoom(
+        "fit", str(GESTURES), "--out", "r", "--members", "2", "--background", "Rest", "--subject", "^[abc]", *FEW
+    )
+    assert code == 0, err
+    assert "7 recordings of 3 subjects" in err and "in ms" in err and "18 pose" in err
+    code, out, err = tzoom("localize", str(GESTURES / "a1_raw.csv"), "--model", "r", "--threshold", "0", "--top", "2")
+    assert code == 0 and "a1_raw: 2 segments" in out, err

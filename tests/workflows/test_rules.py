@@ -1,0 +1,128 @@
+"""The rules of fit: what they choose for odd data, and that every choice can be trained with."""
+
+from dataclasses import replace
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from temporalzoom.config import load_config, parse_config
+from temporalzoom.datasets.fingerprint import PERCENTILES, Fingerprint
+from temporalzoom.segments import Segments
+from temporalzoom.workflows.fit_time import CHOICES, STEP_LIMITS, affordable
+from temporalzoom.workflows.rules import LARGEST_STRIDE, STEMS, make_plan, plan_text, stride_for, video_stride
+
+
+def data(rate=50.0, shortest=3.0, longest=30.0, seconds=18_000.0, recording=360.0, channels=6, kinds=None, missing=0.0):
+    durations = tuple(shortest + (longest - shortest) * p / 100 for p in PERCENTILES)
+    return Fingerprint(
+        recordings=30,
+        subjects=10,
+        seconds=seconds,
+        lengths=(recording,) * len(PERCENTILES),
+        rates=(rate, rate),
+        channels=channels,
+        kinds=kinds or {"other": channels},
+        missing=missing,
+        spread=0.1,
+        instances={"a": 50, "b": 50},
+        durations=durations,
+        shortest=shortest,
+        gaps=(1.0,) * len(PERCENTILES),
+        overlapping=0.0,
+        covered=0.3,
+        annotation_step=None,
+    )
+
+
+def config_of(plan, member=0):
+    changes = [
+        f"{key}={str(value).lower() if isinstance(value, bool) else value}"
+        for key, value in plan.settings(member).items()
+    ]
+    return load_config(None, ["data.annotations=a.json", "data.features=f", *changes])
+
+
+def test_strides_of_known_data():
+    assert stride_for(data()) == 20  # phones at the waist: 0.4 s
+    assert stride_for(data(rate=102.4, shortest=1.1)) == 16
+    assert stride_for(data(rate=30.0, shortest=0.42)) == 2
+    assert stride_for(data(rate=10.0, shortest=0.05)) == 1  # shorter than a row
+    assert stride_for(data(rate=1000.0, shortest=1200.0)) == LARGEST_STRIDE
+    assert stride_for(data(channels=512, kinds={"feature": 512})) == 1
+
+
+@given(
+    st.floats(0.1, 5000), st.floats(0.01, 3000), st.floats(1, 50), st.floats(2, 20_000), st.integers(1, 80),
+    st.integers(1, 5), st.booleans(),
+)  # fmt: skip
+def test_whatever_the_data_the_plan_is_a_configuration(rate, shortest, ratio, recording, channels, members, gaps):
+    found = data(
+        rate, shortest, shortest * ratio, 20 * recording, recording, channels,
+        {"acceleration": channels} if channels % 3 == 0 else None, 0.1 * gaps,
+    )  # fmt: skip
+    plan = make_plan(found, members)
+    for member in range(members):
+        config = config_of(plan, member)
+        assert config.data.stride == config.data.window
+        assert tuple(config.model.stem) == STEMS[int(config.data.stride)]
+        assert config.training.length * config.training.batch_size <= 4096 + 32
+    assert len({plan.settings(member)["seed"] for member in range(members)}) == members
+    tree = yaml.safe_load(plan_text(plan, ["what was found"], {"data.features": "signals"}))
+    assert parse_config(tree, source="plan").data.stride == plan.settings(0)["data.stride"]
+
+
+def test_reasons_stand_beside_the_lines_and_a_user_has_the_last_word():
+    plan = make_plan(data(kinds={"acceleration": 3, "rotation": 3}), 3).replaced("training.steps", 77)
+    text = plan_text(plan, ["30 recordings"])
+    assert text.startswith("# 30 recordings\n") and "steps: 77" in text and "# given by the user" in text
+    assert all("#" in line for line in text.splitlines() if line.startswith("  "))
+    assert plan.settings(2)["training.steps"] == 77
+    assert plan.settings(0)["augment.rotate"] == 15.0
+
+
+def test_members_differ_in_how_they_see_time_and_what_they_are():
+    plan = make_plan(data(), 5)
+    kinds = {(plan.settings(m).get("model.name"), plan.settings(m)["data.stride"]) for m in range(5)}
+    assert len(kinds) >= 4
+
+
+def test_features_of_videos_keep_their_own_grid():
+    plan = make_plan(data(rate=5.0, channels=400, kinds={"feature": 400}), 3, framed=True)
+    assert not [key for member in range(3) for key in plan.settings(member) if key.startswith("data.")]
+    segments = Segments([0, 10, 20, 30, 40], [2.8, 12.8, 22.8, 32.8, 42.8], ["a"] * 5)
+    assert video_stride(25.0, [segments]) == 10
+    assert video_stride(25.0, [Segments([0] * 5, [0.01] * 5, ["a"] * 5)]) == 1
+
+
+def test_folds_are_no_more_than_subjects():
+    assert make_plan(data(), 3).folds == 5
+    assert make_plan(replace(data(), subjects=3), 3).folds == 3
+    assert make_plan(replace(data(), subjects=None), 3, groups=2).folds == 2
+
+
+@pytest.mark.parametrize(
+    ("each", "members", "seconds", "expected"),
+    [
+        (0.1, None, None, (5, None)),  # 5 x 100 s on two cores
+        (0.3, None, None, (3, None)),
+        (0.6, None, None, (1, None)),
+        (2.0, None, None, (3, None)),  # nothing fits: as planned
+        (0.1, 3, None, (3, None)),
+        (0.1, None, 600.0, (5, None)),
+        (0.1, None, 100.0, (3, 400)),
+        (0.1, 5, 60.0, (5, STEP_LIMITS[0])),
+        (1.0, None, 60.0, (1, STEP_LIMITS[0])),
+    ],
+)
+def test_what_fits_into_the_time(each, members, seconds, expected):
+    assert affordable(each, 1000, members, seconds, 900.0, 2) == expected
+
+
+@given(st.floats(0.01, 5), st.integers(200, 1500), st.floats(30, 7200), st.integers(1, 16))
+def test_a_limit_is_kept_or_the_least_is_done(each, steps, seconds, cores):
+    members, fewer = affordable(each, steps, None, seconds, 900.0, cores)
+    assert members in CHOICES
+    taken = each * (fewer or steps) * -(-members // cores)
+    assert taken <= seconds or fewer == STEP_LIMITS[0]
