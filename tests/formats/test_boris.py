@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import openpyxl
 import pytest
 from format_strategies import rows
 
@@ -82,6 +83,22 @@ def test_real_live_observation_of_point_events(boris: Path, fails: Callable[...,
     assert read.duration == 26.007 and read.fps is None
     assert sorted(read.segments.starts) == pytest.approx([3.901, 12.413, 19.885, 25.757])
     assert read.segments.durations == pytest.approx([0.5] * 4)
+
+
+def test_real_exports_as_spreadsheets(boris: Path, tmp_path: Path, fails: Callable[..., None]) -> None:
+    """BORIS writes the same cells into a spreadsheet; one of several sheets is chosen."""
+    book = openpyxl.Workbook()
+    source = boris / "test_export_events_tabular.tsv"
+    with source.open(newline="") as file:
+        for cells in csv.reader(file, delimiter="\t"):
+            book.active.append([float(c) if c.replace(".", "").isdigit() else c or None for c in cells])
+    book.save(tmp_path / "e.xlsx")
+    assert import_annotations([tmp_path / "e.xlsx"]).recordings == import_annotations([source]).recordings
+    book.active.title = "first"
+    book.create_sheet("second").append(["x"])
+    book.save(tmp_path / "e.xlsx")
+    fails([tmp_path / "e.xlsx"], ["first, second", "--sheet"])
+    assert import_annotations([tmp_path / "e.xlsx"], sheet="first").classes == ("s",)
 
 
 def test_point_events_do_not_begin_before_the_recording(tmp_path: Path) -> None:

@@ -86,6 +86,13 @@ def test_columns_by_option(tmp_path: Path, fails: Callable[..., None]) -> None:
     fails([tmp_path / "v.srt"], ["--columns", "CSV"], columns=columns)
 
 
+def test_columns_by_option_make_a_table_of_numbers_a_table_of_actions(tmp_path: Path) -> None:
+    """Without them a column of 0 and 1 would be a behaviour, frame by frame."""
+    path = table(tmp_path, "a,b,c\n1,2,0\n3,4,1\n")
+    assert import_annotations([path], fps=10).classes == ("c",)
+    assert import_annotations([path], columns={"start": "a", "end": "b", "label": "c"}).classes == ("0", "1")
+
+
 def test_columns_on_the_command_line(tmp_path: Path, tzoom: Callable[..., tuple[int, str, str]]) -> None:
     path = table(tmp_path, "Beginn,Ende,label\n1,2,run\n")
     out = tmp_path / "a.json"

@@ -29,6 +29,7 @@ from temporalzoom.formats.interface import (
     read_text,
     short,
 )
+from temporalzoom.formats.spreadsheet import chosen_rows, filled_sheets
 from temporalzoom.segments import Segments
 
 WRITTEN = (
@@ -76,12 +77,17 @@ def write_boris(path: Path, results: Mapping[str, Segments], options: ExportOpti
 
 
 def is_boris(path: Path) -> bool:
-    """By the names of its columns or, of aggregated events without a header line, by the form of its rows."""
-    lines = _lines(read_bytes(path, may_be_empty=True)[:65536].decode("utf-8-sig", errors="replace"))
+    """By the names of its columns or, of aggregated events without a header line, by the form of its first row."""
+    if path.suffix.lower() == ".xlsx":
+        return any(_fits(rows) for rows in filled_sheets(path).values())
     try:
-        return any(_is_header(cells) or _kind_at(cells) is not None for _, cells in lines)
+        return _fits([*_lines(read_bytes(path, may_be_empty=True)[:65536].decode("utf-8-sig", errors="replace"))])
     except csv.Error:
         return False
+
+
+def _fits(lines: Sequence[tuple[str, list[str]]]) -> bool:
+    return any(_is_header(cells) for _, cells in lines) or bool(lines and _kind_at(lines[0][1]) is not None)
 
 
 def read_boris(paths: Sequence[Path], options: ImportOptions, notes: list[str]) -> list[Imported]:
@@ -91,18 +97,22 @@ def read_boris(paths: Sequence[Path], options: ImportOptions, notes: list[str]) 
 
 
 def _read(path: Path, options: ImportOptions, notes: list[str]) -> list[Imported]:
-    try:
-        lines = [*_lines(read_text(path, "a BORIS export"))]
-    except csv.Error as error:
-        raise InputError(f"{path}: not rows of a table: {error}") from error
+    where = str(path)
+    if path.suffix.lower() == ".xlsx":
+        where, lines = chosen_rows(path, options.sheet)
+    else:
+        try:
+            lines = [*_lines(read_text(path, "a BORIS export"))]
+        except csv.Error as error:
+            raise InputError(f"{path}: not rows of a table: {error}") from error
     header = next((number for number, (_, cells) in enumerate(lines) if _is_header(cells)), None)
     if header is None:
-        rows = [_row_without_header(cells, f"{path}: line {number}") for number, cells in lines]
+        rows = [_row_without_header(cells, f"{where}: {place}") for place, cells in lines]
     else:
         above = {cells[0].strip(): cells[1].strip() for _, cells in lines[:header] if len(cells) > 1}
-        rows = [*_rows(path, lines[header][1], lines[header + 1 :], above, notes)]
+        rows = [*_rows(path.stem, where, lines[header][1], lines[header + 1 :], above, notes)]
     if not rows:
-        raise InputError(f"{path}: no events below the header")
+        raise InputError(f"{where}: no events below the header")
     left_out: Counter[str] = Counter()
     events: list[Event] = []
     for row, instance in _instances(rows, options.point_events):
@@ -110,7 +120,7 @@ def _read(path: Path, options: ImportOptions, notes: list[str]) -> list[Imported
             left_out[row.behaviour] += 1
         subject = "" if row.subject == NOBODY else row.subject
         events.append(Event(row.where, row.source, row.start, instance, subject))
-    note_point_events(path, left_out, notes)
+    note_point_events(where, left_out, notes)
     return recordings_of_events(events, options.durations)
 
 
@@ -138,12 +148,12 @@ def _instances(rows: Sequence[Row], length: float | None) -> Iterator[tuple[Row,
         raise InputError(f"{row.where}: START of {row.behaviour!r} without a STOP")
 
 
-def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Lines that are not empty, with their numbers; tabs or commas, whichever there are more of."""
+def _lines(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Lines that are not empty, with their places, `line 3`; tabs or commas, whichever there are more of."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=max("\t,;", key=text.count))
     for cells in reader:
         if any(cell.strip() for cell in cells):
-            yield reader.line_num, cells
+            yield f"line {reader.line_num}", cells
 
 
 def _plain(name: str) -> str:
@@ -159,20 +169,22 @@ def _is_header(cells: Sequence[str]) -> bool:
 
 
 def _rows(
-    path: Path,
+    name: str,
+    file: str,
     header: Sequence[str],
-    lines: Sequence[tuple[int, list[str]]],
+    lines: Sequence[tuple[str, list[str]]],
     above: Mapping[str, str],
     notes: list[str],
 ) -> Iterator[Row]:
-    """above: names and values of the block above the header, which old exports of tabular events have."""
+    """name: of an observation that says none. above: names and values of the block above the header, which old exports
+    of tabular events have."""
     names = [_plain(name) for name in header]
     aggregated = {"start", "stop"} <= set(names)
     kind_column = "status" if "status" in names else "behavior type"
     modifiers = [index for index, name in enumerate(names) if name.startswith("modifier")]
     offsets = set()
-    for number, given in lines:
-        where = f"{path}: line {number}"
+    for place, given in lines:
+        where = f"{file}: {place}"
         cells = [cell.strip() for cell in given] + [""] * (len(names) - len(given))
         # Variables of the observation, which users name, stand between its own columns and those of the event.
         row = dict(zip(names, cells, strict=False))
@@ -183,7 +195,7 @@ def _rows(
             raise InputError(f"{where}: {kind_column!r} must be one of {valid}, got {short(row[kind_column])}")
         media = row.get("media file name") or row.get("media file") or row.get("media file path") or ""
         source = Source.of_cells(
-            row.get("observation id") or above.get("Observation id", "") or path.stem,
+            row.get("observation id") or above.get("Observation id", "") or name,
             media,
             row.get("source", ""),
             row.get("media duration", ""),
@@ -196,8 +208,8 @@ def _rows(
         found = tuple(cells[index] for index in modifiers)
         yield Row(where, kind, row["behavior"], row.get("subject", ""), found, start, (rest or [start])[0], source)
     for offset in sorted(offsets):
-        if _number(offset, f"{path}: time offset"):
-            notes.append(f"{path}: the observation has a time offset of {offset} s; times are taken as they stand")
+        if _number(offset, f"{file}: time offset"):
+            notes.append(f"{file}: the observation has a time offset of {offset} s; times are taken as they stand")
 
 
 def _kind_at(cells: Sequence[str]) -> int | None:

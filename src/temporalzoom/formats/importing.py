@@ -76,7 +76,7 @@ def import_annotations(
         return _own_form(own[0], fps, durations, test)
     files: dict[Format, list[Path]] = {}
     for path in paths_of_files:
-        files.setdefault(reading_format(path), []).append(path)
+        files.setdefault(reading_format(path, _given(options)), []).append(path)
     _check_use(options, files)
     notes: list[str] = []
     found: list[Imported] = []
@@ -147,10 +147,15 @@ def _files(paths: Sequence[str | Path], ignore: Path | None) -> list[Path]:
 
 def _check_use(options: ImportOptions, formats: Collection[Format]) -> None:
     """An option that none of the files can use is refused."""
-    for option in fields(options):
-        given = getattr(options, option.name) != option.default
-        if given and "flag" in option.metadata and not any(option.name in format.options for format in formats):
-            raise InputError(f"{option.metadata['flag']}: none of the files is {describe_readable(option.name)}")
+    for name, flag in _given(options).items():
+        if not any(name in format.options for format in formats):
+            raise InputError(f"{flag}: none of the files is {describe_readable(name)}")
+
+
+def _given(options: ImportOptions) -> dict[str, str]:
+    """Of the options that have a flag those that the user set, `{name: flag}`."""
+    known = [option for option in fields(options) if "flag" in option.metadata]
+    return {o.name: o.metadata["flag"] for o in known if getattr(options, o.name) != o.default}
 
 
 def _by_name(found: Iterable[Imported]) -> dict[str, Imported]:

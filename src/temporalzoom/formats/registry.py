@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from temporalzoom.errors import InputError
@@ -34,7 +35,7 @@ FORMATS = (
     ),
     Format(
         "BORIS", (".boris.tsv", ".boris.csv"), read_boris, write_boris,
-        also_reads=(".tsv", ".csv"), options=("point_events",), recognizes=is_boris,
+        also_reads=(".tsv", ".csv", ".xlsx"), options=("point_events", "sheet"), recognizes=is_boris,
     ),
     Format(
         "DeepEthogram", (".deepethogram.csv",), read_deepethogram, write_deepethogram, one_file=False,
@@ -65,18 +66,23 @@ def writing_format(path: str | Path) -> Format:
     return found[0]
 
 
-def reading_format(path: str | Path) -> Format:
-    """The format of a file to import: by its name, and where several formats share the suffix, by its content."""
+def reading_format(path: str | Path, given: Collection[str] = ()) -> Format:
+    """The format of a file to import: by its name, and where several formats share the suffix, by its content.
+
+    given: options that the user set, fields of ImportOptions. One that only the general format of the suffix has, such
+    as the columns of a table, says that it is meant.
+    """
     path = Path(path)
     found = _readers(path)
     if not found:
         raise _unknown(path, readable_suffixes())
     if len(found) == 1:
         return found[0]
-    for format in found:
-        if format.recognizes is not None and format.recognizes(path):
-            return format
-    return next((format for format in found if format.recognizes is None), found[0])
+    general = next((format for format in found if format.recognizes is None), found[0])
+    special = next((format for format in found if format.recognizes is not None and format.recognizes(path)), None)
+    if special is None or set(given) & (set(general.options) - set(special.options)):
+        return general
+    return special
 
 
 def written_suffix(path: Path) -> str:

@@ -68,6 +68,25 @@ def read_spreadsheets(paths: Sequence[Path], options: ImportOptions, notes: list
 
 
 def _table(path: Path, sheet: str | None) -> Table:
+    where, [(_, header), *below] = chosen_rows(path, sheet)
+    return Table(where, tuple(header), tuple(below))
+
+
+def chosen_rows(path: Path, sheet: str | None) -> tuple[str, list[tuple[str, list[str]]]]:
+    """What opens messages, and the rows of the only sheet that has some, or of that with the name `sheet`."""
+    filled = filled_sheets(path)
+    if not filled:
+        raise InputError(f"{path}: the spreadsheet is empty")
+    if sheet is not None and sheet not in filled:
+        raise InputError(f"{path}: no sheet {sheet!r} with cells (--sheet); there are {', '.join(filled)}")
+    if sheet is None and len(filled) > 1:
+        raise InputError(f"{path}: {len(filled)} sheets have cells, {', '.join(filled)}; choose one with --sheet NAME")
+    title = next(iter(filled)) if sheet is None else sheet
+    return (str(path) if len(filled) == 1 else f"{path}: sheet {title!r}"), filled[title]
+
+
+def filled_sheets(path: Path) -> dict[str, list[tuple[str, list[str]]]]:
+    """By their names, the sheets that have cells: rows that are not empty, each with its place, `row 3`, as text."""
     openpyxl = _openpyxl(path)
     content = read_bytes(path)
     try:
@@ -76,18 +95,11 @@ def _table(path: Path, sheet: str | None) -> Table:
             book = openpyxl.load_workbook(io.BytesIO(content), data_only=True)
     except Exception as error:  # of its own, of zip, zlib and XML, whatever its parser stumbles over
         raise InputError(f"{path}: not a spreadsheet (.xlsx): {' '.join(str(error).split())}") from error
-    filled = {s.title: s for s in book.worksheets if any(cell is not None for row in s.values for cell in row)}
-    if sheet is not None and sheet not in filled:
-        raise InputError(f"{path}: no sheet {sheet!r} with cells (--sheet); there are {', '.join(filled) or 'none'}")
-    if sheet is None and len(filled) != 1:
-        if not filled:
-            raise InputError(f"{path}: the spreadsheet is empty")
-        raise InputError(f"{path}: {len(filled)} sheets have cells, {', '.join(filled)}; choose one with --sheet NAME")
-    chosen = filled[sheet] if sheet is not None else next(iter(filled.values()))
-    rows = [(f"row {n}", [_text(cell) for cell in row]) for n, row in enumerate(chosen.values, 1)]
-    (_, header), *below = [row for row in rows if any(row[1])]
-    where = str(path) if len(book.worksheets) == 1 else f"{path}: sheet {chosen.title!r}"
-    return Table(where, tuple(header), tuple(below))
+    sheets = {}
+    for sheet in book.worksheets:
+        rows = [(f"row {number}", [_text(cell) for cell in row]) for number, row in enumerate(sheet.values, 1)]
+        sheets[sheet.title] = [row for row in rows if any(row[1])]
+    return {title: rows for title, rows in sheets.items() if rows}
 
 
 def _text(value: Any) -> str:
