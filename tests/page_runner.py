@@ -105,7 +105,7 @@ class PageRun:
     def _remove_what_is_made(self, page: list[list[str]]) -> None:
         """What the page itself makes is not there yet."""
         for words in page:
-            if words[0] == "tzoom" and parsed(words)[0] in ("train", "extract"):
+            if words[0] == "tzoom" and parsed(words)[0] in ("fit", "train", "extract"):
                 shutil.rmtree(self.folder / parsed(words)[1]["out"], ignore_errors=True)
 
     def _snippet(self, code: str, where: str, space: dict[str, Any]) -> None:
@@ -132,7 +132,7 @@ class PageRun:
     def _tzoom(self, words: list[str], where: str) -> None:
         with self.patch.context() as patch:
             make_demo_small(patch)
-            if parsed(words)[0] == "bench":
+            if parsed(words)[0] in ("bench", "fit"):
                 run_members_here(patch)
                 patch.setattr(bench, "RESAMPLES", 50)
             code, out, err = self.tzoom(*smaller(words, self.folder)[1:])
@@ -166,6 +166,9 @@ def smaller(words: list[str], folder: Path) -> list[str]:
     if name == "bench" and not values["show"]:
         sequences = FEW_SEQUENCES if values["data_set"] == "zoombench" else []
         words = [*words, "--seeds", "0", *(f"--set={setting}" for setting in (*FEW_STEPS, *sequences))]
+    if name == "fit":
+        count = [] if values["members"] else ["--members", "2"]
+        words = [*words, *count, *(f"--set={setting}" for setting in FEW_STEPS)]
     if name == "cost":
         words = [*words, "--repeats", "1"]
     if name == "data make-zoombench-video":

@@ -20,6 +20,7 @@ import temporalzoom
 from page_data import write_data_sets
 from page_runner import FEW_STEPS, NOT_RUN, PageRun, load_yaml, make_lines, parsed, settings_of
 from pages import PAGES, README, REPOSITORY, SHELLS, blocks, commands, inline_code, page_commands, snippets
+from small_walks import write_walks
 from temporalzoom import config as config_room
 from temporalzoom import extract_features, train, write_segments
 from temporalzoom.config import load_config
@@ -268,7 +269,9 @@ def tennis(tmp_path_factory) -> Path:
     write_segments(folder / "P.json", truth)
     shutil.copy(folder / "videos" / "match9.mp4", folder / "match9.mp4")
     extract_features([folder / "videos"], folder / "features")
-    config = next(block for block in snippets(README, "yaml") if block.text.startswith("# tennis.yaml"))
+    write_walks(folder)
+    page = REPOSITORY / "docs" / "own-data.md"
+    config = next(block for block in snippets(page, "yaml") if block.text.startswith("# tennis.yaml"))
     train(load_yaml(config, folder), folder / "runs" / "tennis", overrides=FEW_STEPS)
     write_data_sets(folder / "data", REPOSITORY.parent / "shared" / "data")
     return folder

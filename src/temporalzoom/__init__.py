@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from temporalzoom.inference.localizer import Localizer
     from temporalzoom.signals.extraction_processes import extract_features
     from temporalzoom.workflows.evaluate import evaluate
+    from temporalzoom.workflows.fit import fit
     from temporalzoom.workflows.train import train
 
 __version__ = "0.2.0"
@@ -31,6 +32,7 @@ __all__ = [
     "__version__",
     "evaluate",
     "extract_features",
+    "fit",
     "load_config",
     "read_annotations",
     "train",
@@ -41,6 +43,7 @@ _HOMES = {
     "Localizer": "temporalzoom.inference.localizer",
     "evaluate": "temporalzoom.workflows.evaluate",
     "extract_features": "temporalzoom.signals.extraction_processes",
+    "fit": "temporalzoom.workflows.fit",
     "load_config": "temporalzoom.config",
     "read_annotations": "temporalzoom.formats",
     "train": "temporalzoom.workflows.train",

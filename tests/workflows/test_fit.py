@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
+from small_walks import write_walks
 from temporalzoom.datasets.gathered import load
 from temporalzoom.datasets.zoombench_scenes import VideoBench
 from temporalzoom.datasets.zoombench_video import video_annotations, write_zoombench_video
@@ -23,24 +24,6 @@ FEW = (
     "--set=training.steps=4", "--set=training.length=64", "--set=training.batch_size=2", "--set=model.width=16",
     "--set=training.warmup_steps=1", "--set=inference.min_score=1e-6", "--set=inference.certainty=0",
 )  # fmt: skip
-
-
-def write_walks(folder: Path, count: int = 6, rate: float = 25.0) -> None:
-    """Tables with a time column: a burst of movement is a wave, a slow drift a nod. One person has two recordings."""
-    (folder / "signals").mkdir(parents=True)
-    rows = ["recording,start,end,label,subject"]
-    for number in range(count):
-        random = np.random.default_rng(number)
-        signal = random.normal(0, 0.1, (400, 3))
-        for place in range(4):
-            first, label = 20 + 90 * place, "wave" if (place + number) % 2 else "nod"
-            length = 30 if label == "wave" else 45
-            shape = np.sin(np.arange(length)) if label == "wave" else np.hanning(length)
-            signal[first : first + length, 0 if label == "wave" else 1] += 2 * shape
-            rows.append(f"walk{number},{first / rate:.2f},{(first + length) / rate:.2f},{label},p{number // 2}")
-        lines = ["time,ax,ay,az", *(f"{i / rate:.3f},{x:.4f},{y:.4f},{z:.4f}" for i, (x, y, z) in enumerate(signal))]
-        (folder / "signals" / f"walk{number}.csv").write_text("\n".join(lines))
-    (folder / "annotations.csv").write_text("\n".join(rows))
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -297,10 +298,23 @@ def cost(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables")] = False,
 ) -> None:
     """Measure FLOPs, time and memory of two networks side by side, on recordings of the test subset."""
+    from temporalzoom.runs.members import read_members
     from temporalzoom.workflows.cost import compare_cost
     from temporalzoom.workflows.cost_tables import cost_notes, cost_tables
 
     changes = changed_settings(overrides, settings)
+    members = None if model is None else read_members(model)
+    if model is not None and members is not None:
+        from temporalzoom.workflows.cost_members import members_cost, members_table
+
+        if changes or baseline or baseline_model or config:
+            raise InputError(f"{model}: holds several networks; settings and baselines go with one of them")
+        costs = members_cost(model, members, repeats, threads, notes)
+        if as_json:
+            print(json.dumps([asdict(cost) for cost in costs], indent=1))
+        else:
+            screen.print(members_table(costs))
+        return
     if config is not None and model is not None and "=" in config:  # with --model there are settings only
         changes, config = [config, *changes], None
     result = compare_cost(

@@ -6,12 +6,14 @@ but one each, score every recording by a member that has not seen it, fuse the m
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 
 from temporalzoom.atomic import replacing
@@ -29,7 +31,7 @@ from temporalzoom.progress import clock_time
 from temporalzoom.runs.members import Members, write_members
 from temporalzoom.segments import Segments
 from temporalzoom.workflows.evaluate import Evaluation
-from temporalzoom.workflows.fit_time import affordable, seconds_per_step
+from temporalzoom.workflows.fit_time import TRAINING_SHARE, affordable, seconds_per_step
 from temporalzoom.workflows.gather import GatherOptions, gather
 from temporalzoom.workflows.report import next_steps, write_report
 from temporalzoom.workflows.rules import Plan, make_plan, plan_text
@@ -165,11 +167,13 @@ def prepare(
 
     plan, configs = planned(members or 1)
     _write_folds(gathered, deal_folds(recordings, plan.folds), plan.folds)
-    each = seconds_per_step(configs["0"])
+    # The first two kinds of members are timed: what others cost lies between them.
+    each = float(np.mean([seconds_per_step(config) for config in list(planned(2)[1].values())[: members or 2]]))
     count, steps = affordable(each, configs["0"].training.steps, members, seconds, DEFAULT_SECONDS, usable_cores())
     plan, configs = planned(count, steps)
     words = in_words(found)
-    expected = each * sum(config.training.steps for config in configs.values()) / min(usable_cores(), count)
+    rounds = math.ceil(count / usable_cores())
+    expected = each * max(config.training.steps for config in configs.values()) * rounds / TRAINING_SHARE
     return Prepared(found, plan, plan_text(plan, [*gathered.notes, *words], data), configs, expected)
 
 
