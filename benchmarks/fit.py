@@ -129,7 +129,8 @@ def run(name: str, root: Path, out: Path, members: int, overrides: list[str]) ->
     systems = {folder.name: evaluate(folder, TIOUS, subset="test", console=console) for folder in folders}
     systems["fused"] = evaluate(fitted.run, TIOUS, console=console)
     systems["actionformer"] = evaluate(peer, TIOUS, subset="test", console=console)
-    table = Table(title=f"{name}: fitted in {minutes:.1f} min; {len(systems['fused'].truth)} test recordings; mAP in %")
+    title = f"{name}: fitted in {minutes:.1f} min; {len(systems['fused'].truth)} test recordings; mAP in %"
+    table = Table(title=title)
     for column in ("system", "avg .3:.7", *(f"@{tiou}" for tiou in SHOWN)):
         table.add_column(column)
     for system, evaluation in systems.items():
@@ -145,9 +146,9 @@ def run(name: str, root: Path, out: Path, members: int, overrides: list[str]) ->
 def baseline(run: Path, out: Path, overrides: list[str]) -> Path:
     """`actionformer`, trained on all recordings that the members were trained on."""
     first = load_config(run / "members" / "0" / "config.yaml")
-    data = first.data
+    data, folder = first.data, run / DATA
     settings = [
-        f"data.annotations={run / DATA / 'annotations.json'}", f"data.features={run / DATA / 'signals'}", "data.raw=true",
+        f"data.annotations={folder / 'annotations.json'}", f"data.features={folder / 'signals'}", "data.raw=true",
         f"data.stride={data.stride:g}", f"data.window={2 * data.stride:g}", f"data.missing={data.missing}",
         f"training.length={first.training.length}", f"training.batch_size={first.training.batch_size}",
         f"training.steps={max(first.training.steps, 1200)}", "model.name=actionformer", "model.width=128",

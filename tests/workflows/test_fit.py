@@ -42,7 +42,9 @@ def test_tables_to_a_model(walks, tzoom):
     page = (run / REPORT).read_text()
     assert "wave" in page and "nod" in page
     members = read_members(run)
-    assert members is not None and len(members.folders) == 2 and set(members.thresholds) == {"nod", "wave"}
+    assert members is not None and set(members.thresholds) == {"nod", "wave"}
+    # Of three subjects a network that leaves one out has seen too little: those for use are trained on all.
+    assert members.validated == ("members/0", "members/1") and members.folders == ("members/all-0", "members/all-1")
     # The subjects of a fold are kept from its member.
     for number in (0, 1):
         database = json.loads((run / DATA / f"fold-{number}.json").read_text())["database"]
@@ -63,6 +65,16 @@ def test_tables_to_a_model(walks, tzoom):
     assert code == 0 and "has not seen it" in err and 0 <= json.loads(out)["average"] <= 1
 
 
+def test_with_many_subjects_the_members_are_those_of_the_folds(tmp_path, monkeypatch, tzoom):
+    write_walks(tmp_path, count=10)
+    monkeypatch.chdir(tmp_path)
+    assert tzoom("fit", "signals", "annotations.csv", "--out", "r", "--members", "1", *FEW)[0] == 0
+    members = read_members(Path("r"))
+    assert members is not None and members.folders == members.validated == ("members/0",)
+    code, out, err = tzoom("cost", "--model", "r", "--repeats", "1")
+    assert code == 0 and "1 fused" in out, err
+
+
 def test_the_same_command_goes_on_and_a_test_is_set_aside(walks, tzoom):
     command = ("fit", "signals", "annotations.csv", "--out", "r", "--members", "1", "--test", "walk5", *FEW)
     assert tzoom(*command)[0] == 0
@@ -78,7 +90,7 @@ def test_a_dry_run_prints_a_configuration_with_reasons(walks, tzoom):
     code, out, err = tzoom("fit", "signals", "annotations.csv", "--out", "r", "--members", "3", "--dry-run")
     assert code == 0, err
     tree = yaml.safe_load(out)
-    assert tree["data"]["stride"] == 4 and "# a position every 0.16 s" in out and "# member 2" in out
+    assert tree["data"]["stride"] == 6 and "# a position every 0.24 s" in out and "# member 2" in out
     assert not Path("r", MEMBERS).exists() and not Path("r", PLAN).exists()
 
 

@@ -45,9 +45,9 @@ def config_of(plan, member=0):
 
 
 def test_strides_of_known_data():
-    assert stride_for(data()) == 20  # phones at the waist: 0.4 s
-    assert stride_for(data(rate=102.4, shortest=1.1)) == 16
-    assert stride_for(data(rate=30.0, shortest=0.42)) == 2
+    assert stride_for(data(shortest=2.57)) == 30  # phones at the waist: 0.6 s
+    assert stride_for(data(rate=102.4, shortest=1.1)) == 25
+    assert stride_for(data(rate=30.0, shortest=0.42)) == 3
     assert stride_for(data(rate=10.0, shortest=0.05)) == 1  # shorter than a row
     assert stride_for(data(rate=1000.0, shortest=1200.0)) == LARGEST_STRIDE
     assert stride_for(data(channels=512, kinds={"feature": 512})) == 1
@@ -91,7 +91,7 @@ def test_members_differ_in_how_they_see_time_and_what_they_are():
 def test_features_of_videos_keep_their_own_grid():
     plan = make_plan(data(rate=5.0, channels=400, kinds={"feature": 400}), 3, framed=True)
     assert not [key for member in range(3) for key in plan.settings(member) if key.startswith("data.")]
-    segments = Segments([0, 10, 20, 30, 40], [2.8, 12.8, 22.8, 32.8, 42.8], ["a"] * 5)
+    segments = Segments([0, 10, 20, 30, 40], [1.8, 11.8, 21.8, 31.8, 41.8], ["a"] * 5)
     assert video_stride(25.0, [segments]) == 10
     assert video_stride(25.0, [Segments([0] * 5, [0.01] * 5, ["a"] * 5)]) == 1
 

@@ -160,10 +160,13 @@ def check_source(
 ) -> tuple[dict[str, Features], list[Problem]]:
     """Features, or raw signals, by recording, and every problem of every recording."""
     features, problems = load_and_check(annotations, store, row_grid_for(data), classes=classes, console=console)
-    if data.source == "folder" and data.resize is None:  # the field's sets have their own conventions
-        problems += check_rates(annotations, row_grid_for(data))
     sidecar_of = sidecars_of(data)
-    return features, problems if sidecar_of is None else problems + check_origins(features, sidecar_of)
+    if sidecar_of is not None:
+        problems += check_origins(features, sidecar_of)
+    if data.source == "folder" and data.resize is None:  # the field's sets have their own conventions
+        named = {problem.video for problem in problems}
+        problems += [p for p in check_rates(annotations, row_grid_for(data)) if p.video not in named]
+    return features, problems
 
 
 def sidecars_of(data: DataConfig) -> Callable[[str], Sidecar | None] | None:

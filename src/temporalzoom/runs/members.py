@@ -16,11 +16,13 @@ FORMAT = 1
 @dataclass(frozen=True)
 class Members:
     """folders: of the networks, below that of the run; thresholds: of the fused scores, by class; tiou: from which
-    overlap on two segments are the same instance."""
+    overlap on two segments are the same instance; validated: folders of networks that say how good the run is, each on
+    recordings that it has not seen; the same ones, unless those for use were trained on everything."""
 
     folders: tuple[str, ...]
     thresholds: dict[str, float]
     tiou: float
+    validated: tuple[str, ...] = ()
 
     def paths(self, run: Path) -> list[Path]:
         return [run / folder for folder in self.folders]
@@ -42,8 +44,9 @@ def read_members(run: Path) -> Members | None:
             raise ValueError(f"this version reads format {FORMAT}")
         folders = tuple(str(folder) for folder in values["folders"])
         thresholds = {str(label): float(score) for label, score in values["thresholds"].items()}
-        members = Members(folders, thresholds, float(values["tiou"]))
-        for folder in map(PurePosixPath, folders):
+        validated = tuple(str(folder) for folder in values["validated"])
+        members = Members(folders, thresholds, float(values["tiou"]), validated)
+        for folder in map(PurePosixPath, (*folders, *validated)):
             if folder.is_absolute() or ".." in folder.parts:
                 raise ValueError(f"{folder} is not below the run")
         if not folders or not 0 < members.tiou <= 1:

@@ -184,6 +184,7 @@ def _evaluate_members(
     """A run of several networks (`tzoom fit`): on the recordings that were set aside, if there are any, else each
     recording by the member that has not seen it."""
     folders = members.paths(run)
+    validated = [run / folder for folder in members.validated] or folders
     config = read_info(find_checkpoint(folders[0])).config
     if config.data.annotations is None:
         raise InputError(f"{run}: its members were not trained on annotated files")
@@ -191,7 +192,7 @@ def _evaluate_members(
     has_test = any((recording.subset or "").casefold() == "test" for recording in recordings.values())
     parts = [
         evaluate(folder, thresholds, protocol, console=console, subset="test" if has_test else None, **options)
-        for folder in folders
+        for folder in (folders if has_test else validated)
     ]
     truth: dict[str, Segments] = {}
     found: dict[str, list[Segments]] = {}
@@ -203,7 +204,7 @@ def _evaluate_members(
         name: fuse_members(pieces if has_test else pieces[:1], members.tiou) for name, pieces in found.items()
     }
     if not has_test and console is not None:
-        note = "no recording was set aside: each is scored by one member that has not seen it; fused they are better"
+        note = "no recording was set aside: each is scored by one network that has not seen it"
         console.print(note, highlight=False, soft_wrap=True)
     tious = config.evaluation.thresholds if thresholds is None else thresholds
     rates = {name: recording.fps or 1.0 for name, recording in recordings.items() if name in truth}

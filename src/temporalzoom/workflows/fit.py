@@ -28,13 +28,14 @@ from temporalzoom.inference.members import TIOU
 from temporalzoom.metrics import boundary_errors, evaluate_detections
 from temporalzoom.metrics.operating_point import best_thresholds
 from temporalzoom.progress import clock_time
+from temporalzoom.runs.checkpoint import find_checkpoint, read_info
 from temporalzoom.runs.members import Members, write_members
 from temporalzoom.segments import Segments
 from temporalzoom.workflows.evaluate import Evaluation
 from temporalzoom.workflows.fit_time import TRAINING_SHARE, affordable, seconds_per_step
 from temporalzoom.workflows.gather import GatherOptions, gather
 from temporalzoom.workflows.report import next_steps, write_report
-from temporalzoom.workflows.rules import Plan, make_plan, plan_text
+from temporalzoom.workflows.rules import FEW_GROUPS, Plan, make_plan, plan_text
 from temporalzoom.workflows.sweep import PREDICTIONS, Member, run_sweep, usable_cores
 
 TIOUS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -156,7 +157,8 @@ def prepare(
     def planned(count: int, steps: int | None = None) -> tuple[Plan, dict[str, Config]]:
         plan = make_plan(found, count, groups, steps, gathered.framed)
         if gathered.keypoints:
-            plan = plan.replaced("data.keypoints", gathered.keypoints)
+            reason = "keypoints: distances and speeds are the same wherever something happens"
+            plan = plan.replaced("data.keypoints", gathered.keypoints, reason)
         configs = {}
         for number in range(count):
             fold = str(_fold_file(gathered, number % plan.folds))
@@ -172,7 +174,7 @@ def prepare(
     count, steps = affordable(each, configs["0"].training.steps, members, seconds, DEFAULT_SECONDS, usable_cores())
     plan, configs = planned(count, steps)
     words = in_words(found)
-    rounds = math.ceil(count / usable_cores())
+    rounds = math.ceil(count / usable_cores()) * (2 if plan.folds <= FEW_GROUPS else 1)
     expected = each * max(config.training.steps for config in configs.values()) * rounds / TRAINING_SHARE
     return Prepared(found, plan, plan_text(plan, [*gathered.notes, *words], data), configs, expected)
 
@@ -181,19 +183,41 @@ def train_members(prepared: Prepared, run: Path, console: Console | None = None)
     """Train them, as many at a time as there are cores. Ctrl-C saves; the same call goes on."""
     with replacing(run / PLAN) as file:
         file.write(prepared.text)
-    members = [Member(name, config) for name, config in prepared.configs.items()]
-    result = run_sweep(members, run / MEMBERS, thresholds=TIOUS, validate=True, console=console)
+    _train(prepared.configs, run, True, console)
+    if prepared.plan.folds <= FEW_GROUPS:
+        _train(final_configs(prepared, run), run, False, console)
+
+
+def _train(configs: Mapping[str, Config], run: Path, validate: bool, console: Console | None) -> None:
+    members = [Member(name, config) for name, config in configs.items()]
+    result = run_sweep(members, run / MEMBERS, thresholds=TIOUS, validate=validate, console=console)
     if result.failed:
         name, reason = next(iter(result.failed.items()))
         raise InputError(f"member {name} of {run / MEMBERS} failed: {reason}")
+
+
+def final_configs(prepared: Prepared, run: Path) -> dict[str, Config]:
+    """Of networks that are trained on all recordings, for as many steps as was best where some were held out."""
+    found = {}
+    for name, config in prepared.configs.items():
+        best = read_info(find_checkpoint(run / MEMBERS / name)).step
+        steps = max(best, config.training.steps // 2)
+        whole = config.data.model_copy(
+            update={"annotations": run.absolute() / DATA / ANNOTATIONS, "test_subset": config.data.train_subset}
+        )
+        training = config.training.model_copy(update={"steps": steps})
+        found[f"all-{name}"] = config.model_copy(update={"data": whole, "training": training})
+    return found
 
 
 def finish(gathered: Gathered, prepared: Prepared, run: Path) -> Fitted:
     """Score what was held out, choose thresholds, and make one run of the members."""
     truth, predictions = held_out(gathered, prepared, run)
     thresholds = {label: each.score for label, each in best_thresholds(truth, predictions).items()}
-    folders = tuple(f"{MEMBERS}/{name}" for name in prepared.configs)
-    write_members(run, Members(folders, thresholds, TIOU))
+    validated = tuple(f"{MEMBERS}/{name}" for name in prepared.configs)
+    few = prepared.plan.folds <= FEW_GROUPS
+    folders = tuple(f"{MEMBERS}/{name}" for name in final_configs(prepared, run)) if few else validated
+    write_members(run, Members(folders, thresholds, TIOU, validated))
     recordings = gathered.annotations.recordings
     subjects = {name: subject(recordings[name]) for name in truth if "subject" in recordings[name].extra}
     rates = {name: recordings[name].fps or 1.0 for name in truth}

@@ -17,7 +17,7 @@ from temporalzoom.datasets.fingerprint import Fingerprint, shortest_class, span
 from temporalzoom.segments import Segments
 
 # A usual instance of the class that is shortest has this many positions: enough for its boundaries, and cheap.
-POSITIONS_PER_SHORT = 7
+POSITIONS_PER_SHORT = 4.5
 # Rows per position that convolutions can read one after the other, and their strides.
 LARGEST_STRIDE = 64
 LARGEST_VIDEO_STRIDE = 16
@@ -28,8 +28,11 @@ STEMS: dict[int, tuple[int, ...]] = {
 FINEST = 4  # positions: how far the ends of an instance are from its middle at the finest level of a pyramid
 POSITIONS_PER_STEP = 1536
 EPOCHS = 40  # passes over the positions of the training data
-STEPS = (500, 1500)
+STEPS = (300, 1200)
 FOLDS = 5
+FINER, COARSER = 0.65, 1.5  # strides of other members, relative to that of the first
+# With so few subjects a member that leaves one out has seen too little: networks for use are trained on all of them.
+FEW_GROUPS = 3
 # Rows of features and of class scores stand for themselves; others are read by learned convolutions.
 READY = ("feature", "score")
 INERTIAL = ("acceleration", "rotation")
@@ -56,9 +59,9 @@ class Plan:
         """Dotted keys and values for one member."""
         return {choice.key: choice.value for choice in (*self.choices, *self.variants[member])}
 
-    def replaced(self, key: str, value: Any) -> Plan:
-        """With a setting that the user gave, for all members."""
-        given = Choice(key, value, "given by the user")
+    def replaced(self, key: str, value: Any, reason: str = "given by the user") -> Plan:
+        """With a setting that is the same for all members."""
+        given = Choice(key, value, reason)
         choices = (*(choice for choice in self.choices if choice.key != key), given)
         variants = tuple(tuple(choice for choice in own if choice.key != key) for own in self.variants)
         return Plan(choices, variants, self.folds)
@@ -168,19 +171,22 @@ def _augmentation(found: Fingerprint) -> list[Choice]:
 
 def _variants(found: Fingerprint, stride: int, members: int, framed: bool) -> tuple[tuple[Choice, ...], ...]:
     """What makes members different: they are to err in different places."""
-    coarser = stride if framed else stride_for(found, 2.0)
     other = [
         Choice("model.name", "uniform-6", "attention at every position, where tzn has convolutions"),
         Choice("bdr.enabled", False, "ends from boxes alone, where tzn has zero crossings too"),
     ]
-    coarse = [
-        Choice("data.stride", coarser, "half as many positions: time is seen at another scale"),
-        Choice("data.window", coarser, "as the stride"),
-        Choice("model.stem", list(STEMS[coarser]), "as the stride"),
-    ]
-    if coarser == stride:
-        coarse = []
-    kinds: list[list[Choice]] = [[], other, coarse, [], [*other, *coarse]]
+
+    def seen_at(factor: float) -> list[Choice]:
+        rows = stride if framed else stride_for(found, factor)
+        if rows == stride:
+            return []
+        return [
+            Choice("data.stride", rows, "time is seen at another scale"),
+            Choice("data.window", rows, "as the stride"),
+            Choice("model.stem", list(STEMS[rows]), "as the stride"),
+        ]
+
+    kinds = [[], [*other, *seen_at(COARSER)], seen_at(FINER), [*other], seen_at(COARSER)]
     return tuple((Choice("seed", member, "another start"), *kinds[member % len(kinds)]) for member in range(members))
 
 
