@@ -37,11 +37,12 @@ def test_what_only_one_of_three_finds_falls_behind():
     np.testing.assert_allclose(fused.scores, [0.5, 0.3])
 
 
-def test_labels_are_never_mixed_and_copies_of_one_member_count_once():
-    fused = fuse_members([found((0, 10, "run", 0.8), (0, 10, "run", 0.4)), found((0, 10, "sit", 0.6))])
-    assert sorted(zip(fused.labels.tolist(), fused.scores.round(6).tolist(), strict=True)) == [
-        ("run", 0.4), ("sit", 0.3),
-    ]  # fmt: skip
+def test_labels_are_never_mixed_and_a_member_speaks_once_about_an_instance():
+    copies = found((0, 10, "run", 0.8), (1, 11, "run", 0.4))
+    fused = fuse_members([copies, found((0, 10, "sit", 0.6))])
+    assert fused.labels.tolist() == ["run", "sit", "run"]
+    np.testing.assert_allclose(fused.scores, [0.4, 0.3, 0.2])
+    np.testing.assert_allclose(fused.starts, [0, 0, 1])  # the copy moves nothing
 
 
 def test_nothing_and_one_member():
@@ -64,19 +65,23 @@ def slow_fusion(members: list[Segments], threshold: float) -> list[tuple[str, fl
         of_class = sorted((item for item in rows if item[2][2] == label), key=lambda item: -item[0])
         mine: list[dict] = []
         for score, member, (start, end, *_) in of_class:
-            overlaps = [float(tiou([c["start"]], [c["end"]], [start], [end])[0, 0]) for c in mine]
+            overlaps = [
+                0.0 if member in c["spoken"] else float(tiou([c["start"]], [c["end"]], [start], [end])[0, 0])
+                for c in mine
+            ]
             best = max(range(len(mine)), key=lambda i: (overlaps[i], -i)) if mine else None
             if best is None or overlaps[best] < threshold:
-                mine.append({"label": label, "parts": [], "start": start, "end": end, "best": {}})
+                mine.append({"label": label, "parts": [], "start": start, "end": end, "spoken": set()})
                 best = len(mine) - 1
             cluster = mine[best]
             cluster["parts"].append((score, start, end))
             total = sum(part[0] for part in cluster["parts"])
             cluster["start"] = sum(w * s for w, s, _ in cluster["parts"]) / total
             cluster["end"] = sum(w * e for w, _, e in cluster["parts"]) / total
-            cluster["best"][member] = max(score, cluster["best"].get(member, 0))
+            cluster["spoken"].add(member)
         clusters += mine
-    fused = [(c["label"], sum(c["best"].values()) / len(members), c["start"], c["end"]) for c in clusters]
+    totals = [sum(part[0] for part in c["parts"]) / len(members) for c in clusters]
+    fused = [(c["label"], total, c["start"], c["end"]) for c, total in zip(clusters, totals, strict=True)]
     return sorted(fused)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from temporalzoom.segments import Segments
 
-TIOU = 0.6  # from here on two segments are the same instance
+TIOU = 0.65  # from here on segments of two members are the same instance
 
 Floats = NDArray[np.float64]
 
@@ -21,9 +21,10 @@ Floats = NDArray[np.float64]
 def fuse_members(members: Sequence[Segments], tiou: float = TIOU, min_score: float = 0.0) -> Segments:
     """One set of segments, highest score first, from what each member found in a recording.
 
-    Within a class, segments are taken by descending score. Each joins the cluster that it overlaps most, if by at least
-    `tiou`, or founds one. The ends of a cluster are the means of its segments, weighted by score. Its score is the sum
-    over members of the highest score that each has in it, divided by the number of members.
+    Within a class, segments are taken by descending score. Of the clusters that have nothing of its member yet, each
+    joins the one that it overlaps most, if by at least `tiou`, or founds one. The ends of a cluster are the means of
+    its segments, weighted by score; its score is their sum, divided by the number of members. So every member speaks
+    once about an instance: a duplicate that its suppression left over neither moves ends nor adds to a score.
 
     One member comes back as it is (but for its order), and so do members that all found the same.
     """
@@ -56,20 +57,20 @@ def _fuse_class(
     """Of one class, by descending score: (N,) each -> starts, ends and scores of the clusters, (M,) each."""
     count = len(starts)
     low, high = np.empty(count), np.empty(count)  # of the clusters
-    weight, best = np.zeros(count), np.zeros((count, members))
+    total, spoken = np.zeros(count), np.zeros((count, members), bool)
     found = 0
     for start, end, score, member in zip(starts, ends, scores, owner, strict=True):
         overlap = np.minimum(high[:found], end) - np.maximum(low[:found], start)
         union = (high[:found] - low[:found]) + (end - start) - overlap
-        shared = np.divide(overlap, union, out=np.zeros(found), where=(overlap > 0) & (union > 0))
+        free = (overlap > 0) & (union > 0) & ~spoken[:found, member]
+        shared = np.divide(overlap, union, out=np.zeros(found), where=free)
         nearest = int(shared.argmax()) if found else 0
         if not found or shared[nearest] < threshold:
             nearest, found = found, found + 1
             low[nearest], high[nearest] = start, end
-        total = weight[nearest] + score
-        if total > 0:
-            low[nearest] += (start - low[nearest]) * score / total
-            high[nearest] += (end - high[nearest]) * score / total
-        weight[nearest] = total
-        best[nearest, member] = max(best[nearest, member], score)
-    return low[:found], high[:found], best[:found].sum(axis=1) / members
+        total[nearest] += score
+        spoken[nearest, member] = True
+        if total[nearest] > 0:
+            low[nearest] += (start - low[nearest]) * score / total[nearest]
+            high[nearest] += (end - high[nearest]) * score / total[nearest]
+    return low[:found], high[:found], total[:found] / members

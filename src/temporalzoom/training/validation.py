@@ -14,8 +14,8 @@ from temporalzoom.runs.description import ModelDescription
 FILE = "validation.json"
 TIMES = 8  # per training
 FROM = 0.4  # of the steps; before, the learning rate is high and the score says little
-# Without a new best for this share of the steps, training ends: four validations in a row were no better.
-PATIENCE = 0.3
+# Without a new best for this share of the steps, training ends: five validations in a row were no better.
+PATIENCE = 0.4
 
 Score = Callable[[nn.Module, ModelDescription], float]
 

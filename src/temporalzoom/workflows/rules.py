@@ -27,8 +27,8 @@ STEMS: dict[int, tuple[int, ...]] = {
 }  # fmt: skip
 FINEST = 4  # positions: how far the ends of an instance are from its middle at the finest level of a pyramid
 POSITIONS_PER_STEP = 1536
-EPOCHS = 40  # passes over the positions of the training data
-STEPS = (300, 1200)
+EPOCHS = 60  # passes over the positions of the training data
+STEPS = (500, 1500)
 FOLDS = 5
 FINER, COARSER = 0.65, 1.5  # strides of other members, relative to that of the first
 # With so few subjects a member that leaves one out has seen too little: networks for use are trained on all of them.
