@@ -1,6 +1,7 @@
 """Sweeps whose members run in this process: to start one of its own takes longer than to train for a few steps.
 
-Processes are the subject of tests/workflows/test_sweep.py and test_sweep_runner.py, and of the page about sweeps.
+Processes are the subject of tests/workflows/test_sweep.py, test_sweep_runner.py and test_fit.py, of one test of
+`bench`, and of the page about sweeps.
 """
 
 import subprocess

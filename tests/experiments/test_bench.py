@@ -32,8 +32,9 @@ def out(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    run_members_here(monkeypatch)
+def quick(request, monkeypatch):
+    if request.function is not test_ours_twice:  # that one has processes of its own, as users have them
+        run_members_here(monkeypatch)
     monkeypatch.setattr(running, "RESAMPLES", 50)
 
 

@@ -16,6 +16,7 @@ from temporalzoom.errors import InputError
 from temporalzoom.formats import read_predictions, write_segments
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.runs.members import read_members
+from temporalzoom.workflows import fit
 from temporalzoom.workflows.fit import DATA, MEMBERS, PLAN, REPORT
 from temporalzoom.workflows.gather import GatherOptions, gather, matched_names
 
@@ -84,6 +85,18 @@ def test_the_same_command_goes_on_and_a_test_is_set_aside(walks, tzoom):
     assert next(Path("r/members/0/checkpoints").glob("*/weights.safetensors")).stat().st_mtime_ns == weights
     code, _, _ = tzoom("eval", "--model", "r", "--out", "found.json", "--json")
     assert code == 0 and set(read_predictions("found.json")) == {"walk5"}
+
+
+def test_what_the_time_allowed_is_remembered(walks, monkeypatch):
+    """A stopped run must go on as it was, also where the machine is busier now than it was then."""
+    gathered = gather(walks / "signals", walks / "annotations.csv", walks / "data")
+    speeds = iter([0.01, 0.01, 5.0, 5.0])
+    monkeypatch.setattr(fit, "seconds_per_step", lambda config: next(speeds))
+    first = fit.prepare(gathered, seconds=300.0, decided=walks / "decided.json")
+    again = fit.prepare(gathered, seconds=300.0, decided=walks / "decided.json")
+    assert first.configs == again.configs and len(first.configs) == 5
+    other = fit.prepare(gathered, seconds=301.0, decided=walks / "decided.json")
+    assert len(other.configs) == 1
 
 
 def test_a_dry_run_prints_a_configuration_with_reasons(walks, tzoom):

@@ -6,6 +6,7 @@ but one each, score every recording by a member that has not seen it, fuse the m
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -38,7 +39,7 @@ from temporalzoom.workflows.rules import FEW_GROUPS, Plan, make_plan, plan_text
 from temporalzoom.workflows.sweep import PREDICTIONS, Member, run_sweep, usable_cores
 
 TIOUS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-DATA, MEMBERS, PLAN, REPORT = "data", "members", "plan.yaml", "report.html"
+DATA, MEMBERS, PLAN, REPORT, DECIDED = "data", "members", "plan.yaml", "report.html", "decided.json"
 VALIDATION = "validation"  # the subset of a member's own annotations that it is not trained on
 DEFAULT_SECONDS = 15 * 60.0
 CROSS_VALIDATED = (
@@ -113,7 +114,7 @@ def fit(
     console, run = console or Console(stderr=True), Path(out)
     where = None if annotations is None else Path(annotations)
     gathered = gather(Path(recordings), where, run / DATA, options, console)
-    prepared = prepare(gathered, members=members, seconds=seconds, overrides=overrides)
+    prepared = prepare(gathered, members=members, seconds=seconds, overrides=overrides, decided=run / DECIDED)
     for line in (*gathered.notes, *in_words(prepared.fingerprint), *prepared.chosen()):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     train_members(prepared, run, console)
@@ -133,6 +134,7 @@ def prepare(
     members: int | None = None,
     seconds: float | None = None,
     overrides: Sequence[str] = (),
+    decided: Path | None = None,
 ) -> Prepared:
     """Fingerprint, rules and the configuration of each member.
 
@@ -142,6 +144,8 @@ def prepare(
         seconds: that training may take; None: a quarter of an hour decides about the number of members, not about
             their steps.
         overrides: settings for all members, `section.key=value`.
+        decided: a file that remembers how many members and steps the time allowed, so that a run that was stopped goes
+            on as it was, whatever else the machine does now.
     """
     recordings = gathered.learned()
     if not any(len(recording.segments) for recording in recordings):
@@ -168,9 +172,18 @@ def prepare(
 
     plan, configs = planned(members or 1)
     _write_folds(gathered, deal_folds(recordings, plan.folds), plan.folds)
-    # The first two kinds of members are timed: what others cost lies between them.
-    each = float(np.mean([seconds_per_step(config) for config in list(planned(2)[1].values())[: members or 2]]))
-    count, steps = affordable(each, configs["0"].training.steps, members, seconds, DEFAULT_SECONDS, usable_cores())
+    asked = {"members": members, "seconds": seconds, "overrides": list(overrides)}
+    known = _read_decision(decided, asked)
+    if known is None:
+        # The first two kinds of members are timed: what others cost lies between them.
+        each = float(np.mean([seconds_per_step(config) for config in list(planned(2)[1].values())[: members or 2]]))
+        steps_planned = configs["0"].training.steps
+        count, steps = affordable(each, steps_planned, members, seconds, DEFAULT_SECONDS, usable_cores())
+        known = {"asked": asked, "count": count, "steps": steps, "seconds_per_step": each}
+        if decided is not None:
+            with replacing(decided) as file:
+                json.dump(known, file, indent=1)
+    count, steps, each = known["count"], known["steps"], known["seconds_per_step"]
     plan, configs = planned(count, steps)
     words = in_words(found)
     rounds = math.ceil(count / usable_cores()) * (2 if plan.folds <= FEW_GROUPS else 1)
@@ -234,6 +247,15 @@ def held_out(gathered: Gathered, prepared: Prepared, run: Path) -> tuple[dict[st
             predictions.setdefault(recording, found.get(recording, Segments.empty()))
     truth = {name: gathered.annotations.recordings[name].segments for name in predictions}
     return truth, predictions
+
+
+def _read_decision(file: Path | None, asked: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What was decided before, if the same was asked for."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8")) if file is not None else {}
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and found.get("asked") == asked else None
 
 
 def _fold_file(gathered: Gathered, fold: int) -> Path:

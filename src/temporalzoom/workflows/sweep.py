@@ -32,6 +32,7 @@ from temporalzoom.workflows.sweep_display import SweepDisplay
 
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)  # as in `evaluation`, which would load torch here
 CONFIG, SETTINGS, RESULT, PREDICTIONS, LOG = "config.yaml", "member.json", "result.json", "predictions.json", "log.txt"
+CURVE = "validation.json"  # as in `training.validation`, which would load torch here
 CHILD = (sys.executable, "-m", "temporalzoom.workflows.sweep_member")
 POLL_SECONDS, DISPLAY_SECONDS = 0.1, 0.5
 
@@ -123,7 +124,7 @@ def run_sweep(
                 if time.monotonic() - shown_at >= DISPLAY_SECONDS:
                     shown_at = time.monotonic()
                     for run in running:
-                        display.step(run.member.name, last_step(run.folder / "metrics.jsonl"))
+                        display.step(run.member.name, last_step(run.folder / "metrics.jsonl"), run.curve())
         finally:  # nothing is left to end here, unless a second Ctrl-C or a fault of ours came
             for run in running:
                 run.process.kill()
@@ -186,6 +187,11 @@ class _Run:
     def result(self) -> dict[str, Any] | None:
         tree = _read_json(self.folder / RESULT)
         return None if tree is None else null_to_nan(tree)
+
+    def curve(self) -> str:
+        """The last and the best score on validation data, where a training has been validated."""
+        scores = list((_read_json(self.folder / CURVE) or {}).values()) if self.validate else []
+        return f"validation {100 * scores[-1]:.1f}, best {100 * max(scores):.1f}" if scores else ""
 
     def failure(self) -> str | None:
         """Why the ended process failed, with the last line that it wrote; None if it did not."""

@@ -59,8 +59,8 @@ class SweepDisplay:
     def started(self, name: str, steps: int) -> None:
         self._running[name] = self._bars.add_task(name, total=steps, note="")
 
-    def step(self, name: str, step: int) -> None:
-        self._bars.update(self._running[name], completed=step)
+    def step(self, name: str, step: int, note: str = "") -> None:
+        self._bars.update(self._running[name], completed=step, note=note)
 
     def finished(self, name: str, result: Mapping[str, Any]) -> None:
         self.done += 1
