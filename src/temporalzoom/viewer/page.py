@@ -11,7 +11,7 @@ _STYLE = """
 html { -webkit-text-size-adjust: 100%; }
 body { margin: 0; background: var(--paper); color: var(--ink); line-height: 1.55; font-size: 16px;
   font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", Arial, sans-serif; }
-main { max-width: 920px; margin: 0 auto; padding: 48px 24px 72px; }
+main { max-width: 980px; margin: 0 auto; padding: 48px 24px 72px; }
 header { border-bottom: 1px solid var(--rule); padding-bottom: 20px; margin-bottom: 28px; }
 h1 { font-size: 30px; line-height: 1.2; letter-spacing: -0.015em; margin: 0; font-weight: 650; }
 .subtitle { color: var(--muted); margin: 8px 0 0; font-size: 17px; }
@@ -38,7 +38,7 @@ table { border-collapse: separate; border-spacing: 0; min-width: 50%;
 th { color: var(--muted); font-weight: 500; font-size: 13.5px; text-align: left; vertical-align: bottom; }
 thead th { border-bottom: 1px solid var(--line); }
 /* headers wrap, so that a table with many columns fits; numbers and names do not */
-th, td { padding: 7px 12px; }
+th, td { padding: 7px 9px; }
 tbody th, .number { white-space: nowrap; }
 thead th { white-space: normal; }
 tbody th { color: var(--ink); font-weight: 400; font-size: inherit; }
