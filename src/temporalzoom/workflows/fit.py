@@ -42,6 +42,8 @@ TIOUS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 DATA, MEMBERS, PLAN, REPORT, DECIDED = "data", "members", "plan.yaml", "report.html", "decided.json"
 VALIDATION = "validation"  # the subset of a member's own annotations that it is not trained on
 DEFAULT_SECONDS = 15 * 60.0
+# Thresholds are chosen on the scores of single members. Fused ones are means, and lower where a member misses something.
+FUSED = 0.9
 CROSS_VALIDATED = (
     "Every recording was scored by one network that was not trained on it, nor on others of its subject; the run fuses "
     "all of its networks. When to stop training was chosen on the same recordings, which flatters a little."
@@ -227,7 +229,8 @@ def finish(gathered: Gathered, prepared: Prepared, run: Path) -> Fitted:
     validated = tuple(f"{MEMBERS}/{name}" for name in prepared.configs)
     few = prepared.plan.folds <= FEW_GROUPS
     folders = tuple(f"{MEMBERS}/{name}" for name in final_configs(prepared, run)) if few else validated
-    write_members(run, Members(folders, thresholds, TIOU, validated))
+    fused = {label: score * (FUSED if len(folders) > 1 else 1.0) for label, score in thresholds.items()}
+    write_members(run, Members(folders, fused, TIOU, validated))
     recordings = gathered.annotations.recordings
     subjects = {name: subject(recordings[name]) for name in truth if "subject" in recordings[name].extra}
     rates = {name: recordings[name].fps or 1.0 for name in truth}
