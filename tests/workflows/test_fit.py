@@ -2,6 +2,10 @@
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +101,31 @@ def test_what_the_time_allowed_is_remembered(walks, monkeypatch):
     assert first.configs == again.configs and len(first.configs) == 5
     other = fit.prepare(gathered, seconds=301.0, decided=walks / "decided.json")
     assert len(other.configs) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sign", ["stopped before training began", "members done; those under way have saved"])
+def test_a_stopped_fit_goes_on(walks, sign):
+    """Ctrl-C in a real process, while steps are timed and while members train: one line, then the same command again."""
+    steps = "--set=training.steps=150"
+    command = [
+        sys.executable, "-m", "temporalzoom", "fit", "signals", "annotations.csv", "--out", "r", "--members", "2",
+        *FEW, steps,
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    begun = Path("r/data/fold-0.json") if sign.startswith("stopped") else Path("r/members/0/metrics.jsonl")
+    deadline = time.monotonic() + 120
+    while not (begun.is_file() and begun.stat().st_size) and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 130 and "Traceback" not in err, err
+    if sign.startswith("stopped"):
+        return  # how far it came by then is a matter of microseconds: it may have been before or after
+    assert sign in err and "go on with: tzoom fit signals" in err, err
+    again = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert again.returncode == 0, again.stderr
+    assert (Path("r") / REPORT).is_file()
 
 
 def test_a_dry_run_prints_a_configuration_with_reasons(walks, tzoom):

@@ -42,7 +42,7 @@ TIOUS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 DATA, MEMBERS, PLAN, REPORT, DECIDED = "data", "members", "plan.yaml", "report.html", "decided.json"
 VALIDATION = "validation"  # the subset of a member's own annotations that it is not trained on
 DEFAULT_SECONDS = 15 * 60.0
-# Thresholds are chosen on the scores of single members. Fused ones are means, and lower where a member misses something.
+# Thresholds are chosen on scores of single members. Fused ones are means, and lower where a member misses something.
 FUSED = 0.9
 CROSS_VALIDATED = (
     "Every recording was scored by one network that was not trained on it, nor on others of its subject; the run fuses "

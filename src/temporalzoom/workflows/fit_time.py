@@ -23,7 +23,7 @@ def seconds_per_step(config: Config) -> float:
     import torch
 
     from temporalzoom.datasets.sources import load_data
-    from temporalzoom.training import train
+    from temporalzoom.training import TrainingInterrupted, train
 
     data = load_data(config.data, config.seed, test=False)
     assert data.train is not None
@@ -37,6 +37,8 @@ def seconds_per_step(config: Config) -> float:
                 began = time.perf_counter()
                 train(config.model_copy(update={"training": short}), data.train, Path(folder), console=quiet)
                 times.append(time.perf_counter() - began)
+    except TrainingInterrupted:  # what it saved is gone with the folder
+        raise KeyboardInterrupt("stopped before training began; the same command goes on") from None
     finally:
         torch.set_num_threads(threads)
     return max((times[2] - times[1]) / TRIAL_STEPS, 1e-3)
