@@ -106,7 +106,7 @@ def test_what_the_time_allowed_is_remembered(walks, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("sign", ["stopped before training began", "members done; those under way have saved"])
 def test_a_stopped_fit_goes_on(walks, sign):
-    """Ctrl-C in a real process, while steps are timed and while members train: one line, then the same command again."""
+    """Ctrl-C in a real process, while steps are timed and while members train: one line, and it goes on after."""
     steps = "--set=training.steps=150"
     command = [
         sys.executable, "-m", "temporalzoom", "fit", "signals", "annotations.csv", "--out", "r", "--members", "2",
