@@ -17,6 +17,7 @@ from temporalzoom.runs.checkpoint import find_checkpoint
 from temporalzoom.runs.members import FILE, Members, read_members, write_members
 from temporalzoom.segments import Segments
 from temporalzoom.training import train
+from temporalzoom.workflows.export import export_onnx
 
 
 def found(*rows: tuple[float, float, str, float]) -> Segments:
@@ -142,6 +143,8 @@ def test_a_run_of_members_is_loaded_as_one(run, tiny_split):
 def test_what_needs_one_network_names_them(run, tiny_split):
     with pytest.raises(InputError, match=r"holds 2 networks.*members/0.*members/1"):
         find_checkpoint(run)
+    with pytest.raises(InputError, match="holds 2 networks"):
+        export_onnx(run, run / "model.onnx")
     with pytest.raises(InputError, match="2 members have no common raw outputs"):
         Localizer.load(run).outputs(tiny_split.samples[0].features)
 

@@ -15,13 +15,14 @@ from temporalzoom.inference.localizer import Localizer
 from temporalzoom.inference.onnx_forms import ExportedForm
 from temporalzoom.inference.onnx_network import Agreement, save_network
 from temporalzoom.runs.description import ExportedGraph, ModelDescription
+from temporalzoom.runs.members import single
 
 LENGTHS = (1, 37, 700)  # at which a file is compared with its model
 
 
 def export_onnx(run: str | Path, out: str | Path, budget: float | None = None) -> tuple[ModelDescription, Agreement]:
     """Write the model of a run folder as an ONNX file that `Localizer.load` takes. budget: as there."""
-    localizer = Localizer.load(run, budget, device="cpu")
+    localizer = Localizer.load(single(Path(run)), budget, device="cpu")  # one of several networks has to be named
     described = localizer.description
     if described.oracle_reach is not None:
         raise InputError(
