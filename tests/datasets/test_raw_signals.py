@@ -241,10 +241,12 @@ PREPARED: list[dict[str, Any]] = [
     {"missing": "error"},
     {"missing": "interpolate"},
     {"missing": "interpolate", "keypoints": "x"},  # three points on a line
+    {"missing": "error", "derivatives": True},
+    {"missing": "interpolate", "derivatives": True},
 ]
 
 
-@pytest.fixture(params=PREPARED, ids=["as-it-is", "gaps-filled", "keypoints"])
+@pytest.fixture(params=PREPARED, ids=["as-it-is", "gaps-filled", "keypoints", "derivatives", "gaps-and-derivatives"])
 def run(request: pytest.FixtureRequest, folder: Path, tzoom: Tzoom) -> Path:
     if request.param["missing"] == "interpolate":
         spoil(folder, "rat4a")

@@ -10,11 +10,13 @@ from hypothesis.extra import numpy as arrays
 from temporalzoom.errors import InputError
 from temporalzoom.signals.preparation import (
     Framing,
+    Preparation,
     fill_missing,
     keypoint_count,
     pose_geometry,
     resize_features,
     resized_grid,
+    with_derivatives,
 )
 from temporalzoom.timegrid import TimeGrid
 
@@ -256,3 +258,34 @@ def test_numbers_of_a_small_case():
 def test_nothing_cannot_be_resized(length: int, resized: int):
     with pytest.raises(ValueError, match="at least one position"):
         resized_grid(TimeGrid(1, 1, 1), length, resized)
+
+
+@given(st.integers(1, 4), st.integers(1, 60), st.floats(-3, 3), st.floats(-100, 100), st.booleans())
+def test_derivatives_of_lines(channels, rows, slope, offset, flagged):
+    """The slope, away from the ends, where smoothing repeats the last value; constants do not change at all."""
+    line = (offset + slope * np.arange(rows))[:, None] * np.arange(channels)
+    flags = np.full((rows, channels), 1.0)
+    signal = np.concatenate([line, flags], axis=1) if flagged else line
+    found = with_derivatives(signal.astype(np.float32), flagged)
+    assert found.shape == (rows, (3 if flagged else 2) * channels) and found.dtype == np.float32
+    np.testing.assert_array_equal(found[:, :channels], line.astype(np.float32))
+    inner = found[6:-6, channels : 2 * channels]
+    np.testing.assert_allclose(inner, np.broadcast_to(slope * np.arange(channels), inner.shape), atol=1e-2)
+    assert not found[:, channels].any()  # the first channel is constant
+    if flagged:
+        assert (found[:, 2 * channels :] == 1).all()
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_a_recording_with_derivatives_is_prepared_as_training_prepared_it(gaps):
+    random = np.random.default_rng(0)
+    signal = random.normal(size=(40, 3)).astype(np.float32)
+    if gaps:
+        signal[5:8, 1] = np.nan
+    prepared = with_derivatives(fill_missing(signal), True) if gaps else with_derivatives(signal)
+    framing = Framing(4, 4)
+    preparation = Preparation(framing, fills_gaps=gaps, derivatives=True)
+    width = prepared.shape[1] * framing.window
+    assert preparation.channels(width) == 3
+    features, _ = preparation.apply(signal, TimeGrid(4, 4, 10.0), width)
+    np.testing.assert_array_equal(features, framing.cut(prepared))

@@ -88,6 +88,17 @@ def test_members_differ_in_how_they_see_time_and_what_they_are():
     assert len(kinds) >= 4
 
 
+def test_what_moves_slowly_is_seen_with_its_derivatives_by_two_of_three():
+    def views(found, **options):
+        plan = make_plan(found, 3, **options)
+        return [plan.settings(member).get("data.derivatives", False) for member in range(3)]
+
+    assert views(data()) == [True, False, True]
+    assert not any(views(data(kinds={"acceleration": 3, "rotation": 3})))
+    assert not any(views(data(channels=512, kinds={"feature": 512})))
+    assert not any(views(data(), keypoints=True)) and not any(views(data(), framed=True))
+
+
 def test_features_of_videos_keep_their_own_grid():
     plan = make_plan(data(rate=5.0, channels=400, kinds={"feature": 400}), 3, framed=True)
     assert not [key for member in range(3) for key in plan.settings(member) if key.startswith("data.")]

@@ -93,8 +93,15 @@ class FolderData(AnnotatedFiles):
     keypoints: Annotated[str, Field(pattern="^[a-z]*$")] = ""
     """raw poses: what the values of a keypoint are, such as `xyc`; distances and speeds replace coordinates"""
 
+    derivatives: bool = False
+    """raw signals: how fast every channel changes, as further channels; for positions, angles and other slow signals"""
+
     @model_validator(mode="after")
     def _keypoints_of_raw_poses(self) -> FolderData:
+        if self.derivatives and not self.raw:
+            raise ValueError("derivatives: are those of raw signals; needs raw: true")
+        if self.derivatives and self.keypoints:
+            raise ValueError("derivatives: keypoints have speeds of their own; give one of the two")
         if self.keypoints and not self.raw:
             raise ValueError("keypoints: are those of raw poses; needs raw: true")
         if self.keypoints and not set("xyz") & set(self.keypoints):
@@ -108,6 +115,7 @@ class VideoSetData(AnnotatedFiles):
     raw: ClassVar[bool] = False
     missing: ClassVar[str] = "error"
     keypoints: ClassVar[str] = ""
+    derivatives: ClassVar[bool] = False
     sensors: ClassVar[str] = ""
 
     source: Literal["thumos14", "activitynet", "fineaction", "ego4d_mq", "epic_kitchens"]
@@ -135,6 +143,7 @@ class InertialData(Splits):
     raw: ClassVar[bool] = True
     missing: ClassVar[str] = "error"
     keypoints: ClassVar[str] = ""
+    derivatives: ClassVar[bool] = False
     background: ClassVar[tuple[str, ...]] = ()
     class_agnostic: ClassVar[bool] = False
     clip: ClassVar[bool] = False
@@ -164,6 +173,7 @@ class ZoomBenchData(Section):
     raw: ClassVar[bool] = False
     missing: ClassVar[str] = "error"
     keypoints: ClassVar[str] = ""
+    derivatives: ClassVar[bool] = False
     sensors: ClassVar[str] = ""
     task: ClassVar[None] = None
     resize: ClassVar[None] = None

@@ -36,7 +36,14 @@ from temporalzoom.segments import AGNOSTIC
 from temporalzoom.signals.extraction import ExtractionSettings, find_videos
 from temporalzoom.signals.feature_store import FeatureStore, open_features, open_sidecars
 from temporalzoom.signals.pieces import Video, open_video
-from temporalzoom.signals.preparation import Framing, fill_missing, keypoint_count, pose_geometry, resize_features
+from temporalzoom.signals.preparation import (
+    Framing,
+    fill_missing,
+    keypoint_count,
+    pose_geometry,
+    resize_features,
+    with_derivatives,
+)
 from temporalzoom.signals.sidecars import Sidecar, common_settings, contradictions
 from temporalzoom.timegrid import TimeGrid
 
@@ -117,6 +124,8 @@ def open_source(data: DataConfig) -> tuple[Annotations, FeatureStore]:
         annotations, store = OPENERS[data.source](data)
     if data.missing == "interpolate":
         store = _converted(store, fill_missing)
+    if data.derivatives:
+        store = _converted(store, lambda signal: with_derivatives(signal, data.missing == "interpolate"))
     if data.keypoints:
         store = _converted(store, lambda signal: pose_geometry(signal, data.keypoints, data.missing == "interpolate"))
     return _as_asked(annotations, data), store
@@ -126,7 +135,9 @@ def flag_channels(data: DataConfig, width: int) -> int:
     """How many of the channels of a signal of `width` say where values were missing. They are the last ones."""
     if data.missing == "error":
         return 0
-    return keypoint_count(width, data.keypoints, True) if data.keypoints else width // 2
+    if data.keypoints:
+        return keypoint_count(width, data.keypoints, True)
+    return width // (3 if data.derivatives else 2)
 
 
 def open_annotations(data: DataConfig) -> Annotations:

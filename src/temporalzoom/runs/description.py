@@ -149,7 +149,9 @@ def describe(
     if backbone is not None:
         video = ExtractionSettings(backbone.name, int(grid.stride), int(grid.window), data.fps, backbone.options)
     elif data.source != "zoombench":
-        preparation = Preparation(framing, data.missing == "interpolate", data.keypoints, data.resize, channel_names)
+        preparation = Preparation(
+            framing, data.missing == "interpolate", data.keypoints, data.resize, channel_names, data.derivatives
+        )
     return ModelDescription(
         config.model.name,
         classes,

@@ -160,7 +160,7 @@ def prepare(
     data = {"data.annotations": str(folder / ANNOTATIONS), "data.features": str(folder / SIGNALS)}
 
     def planned(count: int, steps: int | None = None) -> tuple[Plan, dict[str, Config]]:
-        plan = make_plan(found, count, groups, steps, gathered.framed)
+        plan = make_plan(found, count, groups, steps, gathered.framed, bool(gathered.keypoints))
         if gathered.keypoints:
             reason = "keypoints: distances and speeds are the same wherever something happens"
             plan = plan.replaced("data.keypoints", gathered.keypoints, reason)

@@ -33,6 +33,7 @@ FOLDS = 5
 FINER, COARSER = 0.65, 1.5  # strides of other members, relative to that of the first
 # With so few subjects a member that leaves one out has seen too little: networks for use are trained on all of them.
 FEW_GROUPS = 3
+PLAIN_VIEWS = (1, 4)  # members that see no derivatives where others do
 # Rows of features and of class scores stand for themselves; others are read by learned convolutions.
 READY = ("feature", "score")
 INERTIAL = ("acceleration", "rotation")
@@ -73,6 +74,7 @@ def make_plan(
     groups: int | None = None,
     steps: int | None = None,
     framed: bool = False,
+    keypoints: bool = False,
 ) -> Plan:
     """The rules, one after the other.
 
@@ -82,6 +84,7 @@ def make_plan(
         groups: how many subjects (or recordings) can be dealt to folds; None: as many as there are.
         steps: of each training, where the time for it is limited.
         framed: rows are features with a time grid of their own, such as those of videos.
+        keypoints: channels are those of keypoints, which have speeds of their own.
     """
     stride, choices = (1, []) if framed else _time(found)
     positions = found.rate / stride
@@ -91,7 +94,7 @@ def make_plan(
     choices += _augmentation(found)
     groups = groups or found.subjects or found.recordings
     folds = max(2, min(FOLDS, groups))
-    return Plan(tuple(choices), _variants(found, stride, members, framed), folds)
+    return Plan(tuple(choices), _variants(found, stride, members, framed, keypoints), folds)
 
 
 def video_stride(fps: float, segments: Sequence[Segments]) -> int:
@@ -106,6 +109,13 @@ def stride_for(found: Fingerprint, factor: float = 1.0) -> int:
     wanted = found.rate * found.shortest / POSITIONS_PER_SHORT * factor
     wanted = min(max(wanted, 1.0), LARGEST_STRIDE)
     return min(STEMS, key=lambda stride: abs(math.log(stride / wanted)))
+
+
+def moves_slowly(found: Fingerprint) -> bool:
+    """Whether channels are positions, angles or unknown: neither accelerations and rotations, which are derivatives
+    already, nor features."""
+    fast = sum(count for kind, count in found.kinds.items() if kind in (*READY, *INERTIAL))
+    return fast < found.channels / 2
 
 
 def is_ready(found: Fingerprint) -> bool:
@@ -169,7 +179,9 @@ def _augmentation(found: Fingerprint) -> list[Choice]:
     return choices
 
 
-def _variants(found: Fingerprint, stride: int, members: int, framed: bool) -> tuple[tuple[Choice, ...], ...]:
+def _variants(
+    found: Fingerprint, stride: int, members: int, framed: bool, keypoints: bool
+) -> tuple[tuple[Choice, ...], ...]:
     """What makes members different: they are to err in different places."""
     other = [
         Choice("model.name", "uniform-6", "attention at every position, where tzn has convolutions"),
@@ -187,6 +199,10 @@ def _variants(found: Fingerprint, stride: int, members: int, framed: bool) -> tu
         ]
 
     kinds = [[], [*other, *seen_at(COARSER)], seen_at(FINER), [*other], seen_at(COARSER)]
+    if moves_slowly(found) and not keypoints and not framed:
+        # Two of three see both, the third the signal alone: together they are better than three of a kind.
+        change = Choice("data.derivatives", True, "positions and angles: how they change is seen beside where they are")
+        kinds = [own if place in PLAIN_VIEWS else [*own, change] for place, own in enumerate(kinds)]
     return tuple((Choice("seed", member, "another start"), *kinds[member % len(kinds)]) for member in range(members))
 
 
