@@ -211,6 +211,16 @@ def test_arrays_of_an_archive(walks, tzoom):
     assert len(gathered.annotations.recordings) == 6 and gathered.read("walk0").shape == (400, 2)
 
 
+def test_unnamed_keypoints_are_known_by_their_values(walks):
+    random = np.random.default_rng(0)
+    points = random.uniform(100, 400, (6, 400, 4, 2))
+    shares = random.uniform(0, 1, (6, 400, 4, 1))
+    poses = np.concatenate([points, shares], axis=3).reshape(6, 400, 12).astype(np.float32)
+    np.savez("poses.npz", **{f"walk{n}": pose for n, pose in enumerate(poses)})
+    gathered = gather(Path("poses.npz"), Path("annotations.csv"), Path("data"), GatherOptions(fps=25.0))
+    assert gathered.keypoints == "xyc" and "look like keypoints" in " ".join(gathered.notes)
+
+
 @pytest.mark.slow
 def test_videos_and_an_elan_file(tmp_path, monkeypatch, tzoom):
     monkeypatch.chdir(tmp_path)

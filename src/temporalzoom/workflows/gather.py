@@ -29,6 +29,7 @@ from temporalzoom.workflows.rules import video_stride
 from temporalzoom.workflows.sweep import usable_cores
 
 Files = Mapping[str, Path | ArchivedArray]
+UNNAMED_POSE = "xyc"  # what `channel_kinds` knows by its values
 PIECES = 5  # what a single recording is cut into, so that something can be held out
 
 
@@ -104,7 +105,11 @@ def gather(
     _check_patterns(options, list(described))
     if len({subject(r) for r in described.values() if r.subset != TEST}) < 2:
         signals, described = _cut(signals, described, notes)
-    kinds = channel_kinds(signals[0][1])
+    first = signals[0][1]
+    kinds = channel_kinds(first)
+    if not first.keypoints and not first.channels and set(kinds) == {"pose"}:
+        signals = [(name, replace(signal, keypoints=UNNAMED_POSE)) for name, signal in signals]
+        notes.append("channels look like keypoints, ever two coordinates and a likelihood")
     whole = Annotations(described, ())
     return store(folder, signals, whole, kinds, console, notes, made_from)
 
