@@ -56,6 +56,8 @@ SMALL_BENCHMARKS = {
     "training_cost": f"--steps 1 --repeats 2 {SMALL}",
     "supervision": f"--seeds 1 2 --steps 3 {SMALL}",
     "zoombench": f"--seeds 1 --out zoombench {SMALL} training.steps=3",
+    "fit": "--members 1 --set training.steps=2 --set training.batch_size=2 --set training.length=48 "
+    "--set model.width=16 --set inference.min_score=1e-6",
     "onnx_speed": "--length 64 --width 16 --classes 3 --repeats 2",
 }
 Run = Callable[..., tuple[int, str, str]]
@@ -150,6 +152,7 @@ class PageRun:
         ):
             patch.setattr(sys, "argv", [*words[1:], *SMALL_BENCHMARKS[script.stem].split()])
             patch.syspath_prepend(str(script.parent))  # as Python does
+            run_members_here(patch)
             try:
                 runpy.run_path(str(script), run_name="__main__")
             except SystemExit as stop:

@@ -211,6 +211,16 @@ def test_arrays_of_an_archive(walks, tzoom):
     assert len(gathered.annotations.recordings) == 6 and gathered.read("walk0").shape == (400, 2)
 
 
+def test_rows_fewer_than_frames_are_features(walks):
+    """Annotations state the frames per second of a video, of which features keep every fourth."""
+    entry = {"fps": 25.0, "duration": 16.0, "annotations": [{"label": "wave", "segment": [2.0, 4.0]}]}
+    Path("video.json").write_text(json.dumps({"database": {f"walk{n}": entry for n in range(4)}}))
+    np.savez("few.npz", **{f"walk{n}": np.zeros((100, 2), np.float32) for n in range(4)})
+    gathered = gather(Path("few.npz"), Path("video.json"), Path("data"))
+    assert gathered.rates() == dict.fromkeys((f"walk{n}" for n in range(4)), 6.25)
+    assert "6.25 rows per second by its duration, not the 25" in " ".join(gathered.notes)
+
+
 def test_unnamed_keypoints_are_known_by_their_values(walks):
     random = np.random.default_rng(0)
     points = random.uniform(100, 400, (6, 400, 4, 2))
@@ -233,6 +243,12 @@ def test_videos_and_an_elan_file(tmp_path, monkeypatch, tzoom):
     assert "videos become features by motion" in err
     code, out, err = tzoom("localize", "clips/clip_0000.mp4", "--model", "r", "--threshold", "0", "--top", "2")
     assert code == 0 and "clip_0000: 2 segments" in out, err
+    # Features that were extracted before will do too, and the model then takes videos as well.
+    assert tzoom("extract", "clips", "--out", "features")[0] == 0
+    code, out, err = tzoom("fit", "features", "elan", "--out", "f", "--members", "1", *FEW)
+    assert code == 0 and "as tzoom extract made them" in err, err
+    code, out, err = tzoom("localize", "clips/clip_0001.mp4", "--model", "f", "--threshold", "0", "--top", "2")
+    assert code == 0 and "clip_0001: 2 segments" in out, err
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -24,12 +25,14 @@ from temporalzoom.signals.container import Signal
 from temporalzoom.signals.decoding import probe
 from temporalzoom.signals.extraction import VIDEO_SUFFIXES
 from temporalzoom.signals.extraction_processes import extract_features
+from temporalzoom.signals.sidecars import read_sidecar
 from temporalzoom.signals.signal_files import ArchivedArray, find_recordings, read_signal
 from temporalzoom.workflows.rules import video_stride
 from temporalzoom.workflows.sweep import usable_cores
 
 Files = Mapping[str, Path | ArchivedArray]
 UNNAMED_POSE = "xyc"  # what `channel_kinds` knows by its values
+LENGTH_TOLERANCE = 0.05  # of the number of rows that a duration and a rate make
 PIECES = 5  # what a single recording is cut into, so that something can be held out
 
 
@@ -91,15 +94,20 @@ def gather(
         described = {n: _as_asked(replace(read.recordings[a], name=n), options) for a, n in names.items()}
         _check_patterns(options, list(described))
         return _gather_videos({n: Path(str(files[n])) for n in described}, described, folder, options, notes, console)
+    if read is not None and _are_extracted(files):
+        described = {n: _as_asked(replace(read.recordings[a], name=n), options) for a, n in names.items()}
+        _check_patterns(options, list(described))
+        return _gather_features({n: Path(str(files[n])) for n in described}, described, folder, notes)
     signals: list[tuple[str, Signal]] = []
     described = {}
     for annotated, name in track(names.items(), "reading", console):
         of_file = Recording(name, None, None, None, Segments.empty()) if read is None else read.recordings[annotated]
         signal = read_signal(files[name], fps=options.fps, label_column=options.label_column)
-        of_file, signal = _timed(replace(of_file, name=name), signal, read is None)
+        of_file, signal, remark = _timed(replace(of_file, name=name), signal, read is None)
         signals.append((name, signal))
         described[name] = of_file
-        notes += [f"{name}: {note}" for note in signal.notes] if len(signals) == 1 else []
+        # What is said about the first holds for the others too, more or less.
+        notes += [f"{name}: {note}" for note in (*signal.notes, *remark)] if len(signals) == 1 else []
     _same_channels(signals)
     described = {name: _as_asked(recording, options) for name, recording in described.items()}
     _check_patterns(options, list(described))
@@ -120,6 +128,22 @@ def _are_videos(files: Files) -> bool:
         other = next(str(file) for file in files.values() if file not in videos)
         raise InputError(f"{videos[0]} is a video and {other} is not; give a folder of one or of the other")
     return bool(videos)
+
+
+def _are_extracted(files: Files) -> bool:
+    """Whether they are features of videos, as `tzoom extract` left them: each with a description beside it."""
+    paths = [file for file in files.values() if isinstance(file, Path) and file.suffix == ".npy"]
+    return len(paths) == len(files) and all(read_sidecar(path) is not None for path in paths)
+
+
+def _gather_features(
+    files: Mapping[str, Path], described: Mapping[str, Recording], folder: Path, notes: list[str]
+) -> Gathered:
+    (folder / SIGNALS).mkdir(parents=True, exist_ok=True)
+    for name, path in files.items():
+        for suffix in (".json", ".npy"):  # the array comes last: where it is, all is
+            shutil.copyfile(path.with_suffix(suffix), folder / SIGNALS / f"{name}{suffix}")
+    return store_described(folder, described, [*notes, "features of videos, as tzoom extract made them"])
 
 
 def _gather_videos(
@@ -156,18 +180,22 @@ def _annotations(path: Path, options: GatherOptions) -> Annotations:
     return read_any_annotations(path, fps=options.fps, columns=options.columns)
 
 
-def _timed(recording: Recording, signal: Signal, own_labels: bool) -> tuple[Recording, Signal]:
-    """With a clock: the file's own, what the user or the annotations say, or what follows from the duration."""
-    rate = signal.fps or recording.fps
-    if rate is None and recording.duration:
-        rate = len(signal.values) / recording.duration
+def _timed(recording: Recording, signal: Signal, own_labels: bool) -> tuple[Recording, Signal, list[str]]:
+    """With a clock: the file's own, what the user or the annotations say, or what follows from the duration; and what
+    there is to say about it."""
+    rate, remarks = signal.fps or recording.fps, []
+    by_duration = len(signal.values) / recording.duration if recording.duration else None
+    if signal.fps is None and by_duration and (rate is None or abs(by_duration / rate - 1) > LENGTH_TOLERANCE):
+        if rate is not None:  # features of a video, whose frame rate the annotations state
+            remarks.append(f"{by_duration:.4g} rows per second by its duration, not the {rate:.4g} that are annotated")
+        rate = by_duration
     if rate is None:
         raise InputError(f"{recording.name}: the file has no clock; say how many rows per second it has: --fps")
     if own_labels:
         if signal.labels is None:
             raise InputError(f"{recording.name}: no column with a label per row; give a file of annotations")
         recording = replace(recording, segments=signal.labels)
-    return recording, replace(signal, fps=rate, labels=None)
+    return recording, replace(signal, fps=rate, labels=None), remarks
 
 
 def _as_asked(recording: Recording, options: GatherOptions) -> Recording:
