@@ -211,6 +211,15 @@ def test_arrays_of_an_archive(walks, tzoom):
     assert len(gathered.annotations.recordings) == 6 and gathered.read("walk0").shape == (400, 2)
 
 
+@pytest.mark.parametrize("name", ["../outside", "a/b", ".."])
+def test_no_recording_leaves_the_folder(walks, name):
+    np.savez("odd.npz", **{name: np.zeros((50, 2)), "walk1": np.zeros((50, 2))})
+    Path("odd.csv").write_text(f"recording,start,end,label\n{name},0,1,a\nwalk1,0,1,a\n")
+    with pytest.raises(InputError, match="cannot be the name of a recording"):
+        gather(Path("odd.npz"), Path("odd.csv"), Path("data"), GatherOptions(fps=25.0))
+    assert not Path("data").exists() and not Path("outside.npy").exists()
+
+
 def test_rows_fewer_than_frames_are_features(walks):
     """Annotations state the frames per second of a video, of which features keep every fourth."""
     entry = {"fps": 25.0, "duration": 16.0, "annotations": [{"label": "wave", "segment": [2.0, 4.0]}]}

@@ -78,6 +78,9 @@ def gather(
     """
     options = options or GatherOptions()
     files = find_recordings(recordings, () if annotations is None else (annotations,))
+    for name in files:
+        if name in ("", ".", "..") or set(name) & set("/\\\0"):  # it becomes the name of a file here
+            raise InputError(f"{recordings}: {name!r} cannot be the name of a recording; rename the array")
     made_from = [_signature(files, annotations), repr(options)]
     known = load(folder, made_from)
     if known is not None:
