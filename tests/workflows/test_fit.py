@@ -188,7 +188,7 @@ def test_files_that_do_not_fit_are_named(walks, change, message):
 def test_options_that_say_nothing_are_refused(walks, tzoom):
     for words, message in (
         (("--time", "soon"), "--time 'soon': expected a time"),
-        (("--columns", "start"), "--columns 'start': expected KEY=COLUMN"),
+        (("--columns", "start"), "--columns must be MEANING=NAME"),
         (("--subject", "z+"), "finds nothing in the name"),
         (("--test", "nobody*"), "--test: no recording is called 'nobody*'"),
     ):

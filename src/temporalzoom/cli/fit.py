@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from temporalzoom.cli.app import Settings, app, note, notes, say
+from temporalzoom.cli.imports import columns_by_meaning
 from temporalzoom.errors import InputError
 
 UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
@@ -60,7 +61,7 @@ def fit(
         test=tuple(test or ()),
         subject=subject,
         label_column=label_column,
-        columns=_columns(columns or []) or None,
+        columns=columns_by_meaning(columns or []) or None,
         backbone=backbone,
     )
     limit = None if time is None else _seconds(time)
@@ -87,16 +88,6 @@ def fit(
         say(sentence)
     say(f"report: {out / workflow.REPORT}")
     say(f"find actions in a new recording: tzoom localize RECORDING --model {shlex.quote(str(out))} --out found.csv")
-
-
-def _columns(given: list[str]) -> dict[str, str]:
-    found = {}
-    for text in given:
-        key, equals, name = text.partition("=")
-        if not equals or not key or not name:
-            raise InputError(f"--columns {text!r}: expected KEY=COLUMN, such as start=Onset")
-        found[key] = name
-    return found
 
 
 def _seconds(text: str) -> float:
