@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from temporalzoom.cli.app import Settings, app, note, notes, say
+from temporalzoom.cli.app import DeviceOption, Settings, app, note, notes, say
 from temporalzoom.cli.imports import columns_by_meaning
 from temporalzoom.errors import InputError
 
@@ -47,6 +47,7 @@ def fit(
     ] = None,
     backbone: Annotated[str, typer.Option(help="What turns videos into features")] = "motion",
     settings: Settings = None,
+    device: DeviceOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and why, as YAML")] = False,
 ) -> None:
     """Train on your own recordings: it looks at the data, configures itself, trains, and shows how good it is."""
@@ -65,9 +66,10 @@ def fit(
         backbone=backbone,
     )
     limit = None if time is None else _seconds(time)
+    changes = [*(settings or ()), *([] if device is None else [f"device={device}"])]
     if dry_run:
         gathered = gather(recordings, annotations, out / workflow.DATA, options, notes)
-        prepared = workflow.prepare(gathered, members=members, seconds=limit, overrides=settings or ())
+        prepared = workflow.prepare(gathered, members=members, seconds=limit, overrides=changes)
         print(prepared.text, end="")
         return
     try:
@@ -78,7 +80,7 @@ def fit(
             options=options,
             members=members,
             seconds=limit,
-            overrides=settings or (),
+            overrides=changes,
             console=notes,
         )
     except SweepInterrupted as stop:
