@@ -18,6 +18,8 @@ from temporalzoom.segments import Segments
 
 # A usual instance of the class that is shortest has this many positions: enough for its boundaries, and cheap.
 POSITIONS_PER_SHORT = 4.5
+# Within a class instances differ too: nine of ten instances of the data have at least this many.
+LEAST_POSITIONS = 2.5
 # Rows per position that convolutions can read one after the other, and their strides.
 LARGEST_STRIDE = 64
 LARGEST_VIDEO_STRIDE = 16
@@ -106,9 +108,14 @@ def stride_for(found: Fingerprint, factor: float = 1.0) -> int:
     """Rows per position."""
     if is_ready(found):
         return 1
-    wanted = found.rate * found.shortest / POSITIONS_PER_SHORT * factor
+    wanted = found.rate * position_seconds(found) * factor
     wanted = min(max(wanted, 1.0), LARGEST_STRIDE)
     return min(STEMS, key=lambda stride: abs(math.log(stride / wanted)))
+
+
+def position_seconds(found: Fingerprint) -> float:
+    """How long a position should be."""
+    return min(found.shortest / POSITIONS_PER_SHORT, found.duration(10) / LEAST_POSITIONS)
 
 
 def moves_slowly(found: Fingerprint) -> bool:
@@ -127,10 +134,12 @@ def is_ready(found: Fingerprint) -> bool:
 def _time(found: Fingerprint) -> tuple[int, list[Choice]]:
     stride = stride_for(found)
     period, short = stride / found.rate, found.shortest
+    tenth = found.duration(10)
     if is_ready(found):
         reason = "rows are features already: a position each"
     else:
-        reason = f"a position every {span(period)}: the shortest class ({span(short)}) has {short / period:.0f} of them"
+        usual = f"the shortest class ({span(short)}) has {short / period:.0f} of them"
+        reason = f"a position every {span(period)}: {usual}, nine of ten instances at least {tenth / period:.1f}"
     return stride, [Choice("data.stride", stride, reason)]
 
 
