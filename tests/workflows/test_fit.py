@@ -70,6 +70,7 @@ def test_tables_to_a_model(walks, tzoom):
     assert code == 0 and "has not seen it" in err and 0 <= json.loads(out)["average"] <= 1
 
 
+@pytest.mark.slow
 def test_with_many_subjects_the_members_are_those_of_the_folds(tmp_path, monkeypatch, tzoom):
     write_walks(tmp_path, count=10)
     monkeypatch.chdir(tmp_path)
@@ -80,6 +81,7 @@ def test_with_many_subjects_the_members_are_those_of_the_folds(tmp_path, monkeyp
     assert code == 0 and "1 fused" in out, err
 
 
+@pytest.mark.slow
 def test_the_same_command_goes_on_and_a_test_is_set_aside(walks, tzoom):
     command = ("fit", "signals", "annotations.csv", "--out", "r", "--members", "1", "--test", "walk5", *FEW)
     assert tzoom(*command)[0] == 0
