@@ -41,7 +41,8 @@ def test_adjusted_is_the_smallest_alpha_that_rejects(p_values, random):
         assert not step_down(p_values, adjusted[index] * (1 - 1e-9))[index]
 
 
-@settings(deadline=None)  # the first example loads statsmodels
+@pytest.mark.slow  # it loads statsmodels
+@settings(deadline=None)
 @given(p_lists)
 def test_holm_agrees_with_statsmodels(p_values):
     multitest = pytest.importorskip("statsmodels.stats.multitest")
