@@ -42,7 +42,9 @@ def clips(
         Path | None, typer.Option(help="Run, checkpoint or exported file: find the segments first")
     ] = None,
     label: Annotated[list[str] | None, typer.Option(help="Only segments of this class; may be repeated")] = None,
-    top: Annotated[int | None, typer.Option(min=1, help="Only so many segments, the highest scores")] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="At most this many segments, those with the highest scores")
+    ] = None,
     padding: Annotated[float, typer.Option(min=0, help="Seconds more before and after each segment")] = 0.0,
     copy: Annotated[
         bool,

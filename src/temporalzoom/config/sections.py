@@ -155,7 +155,7 @@ class InferenceConfig(Section):
     threshold: ScorePerClass = SHOWN
     """lowest score that a user sees: a number, or `{default: 0.2, CLASS: 0.5}`; evaluation goes down to `min_score`"""
     merge_gap: SecondsPerClass = 0.0
-    """segments of one class at most so many seconds apart are shown as one; a number or per class; 0: they are not"""
+    """segments of one class with a gap of at most this many seconds are shown as one; a number or per class; 0: none"""
     min_length: SecondsPerClass = 0.0
     """shorter segments are not shown; seconds, a number or per class"""
     no_overlap: bool = False

@@ -186,7 +186,7 @@ class Localizer:
                 signal for a model that was trained on raw signals, else (T, C) features.
             threshold: lowest score; None: `inference.threshold` of the model. Like the next two a number for all
                 classes, or a mapping from class to number, which leaves the classes that it does not name as they are.
-            merge_gap: segments of one class that are at most so many seconds apart become one.
+            merge_gap: segments of one class with a gap of at most this many seconds become one.
             min_length: in seconds; shorter segments are dropped.
             no_overlap: of segments that overlap only the best stay; see `temporalzoom.inference.selection`.
             top: at most this many segments.

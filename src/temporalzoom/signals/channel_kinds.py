@@ -29,8 +29,8 @@ def channel_kinds(signal: Signal) -> tuple[str, ...]:
 
     Poses are known by `keypoints`, others by their names. Without a name that says something, values decide: rows of
     shares that add up to one are scores, a hundred channels or more are features, three channels whose length is mostly
-    that of gravity are acceleration, three around zero beside them rotation, and ever two larger numbers and a share
-    (x, y, likelihood) poses.
+    that of gravity are acceleration, three around zero beside them rotation, and
+    triples of two larger numbers and a share (x, y, likelihood) poses.
     """
     count = signal.values.shape[1]
     if signal.keypoints or keypoint_pattern(signal.channels):

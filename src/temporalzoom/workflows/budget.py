@@ -13,6 +13,7 @@ from rich.text import Text
 
 from temporalzoom.atomic import replacing
 from temporalzoom.errors import InputError
+from temporalzoom.formats.interface import durations_by_name
 from temporalzoom.metrics.time_budget import TimeBudget, pool, time_budget
 from temporalzoom.segments import Segments
 
@@ -64,21 +65,11 @@ def with_durations(
 ) -> dict[str, float]:
     """Durations that files say, and those that a user gives: `seconds` for all others, `name=seconds` for one."""
     found = {name: seconds for name, seconds in known.items() if seconds is not None}
-    general = None
-    for text in given:
-        name, equals, seconds = text.rpartition("=")
-        try:
-            value = float(seconds)
-        except ValueError:
-            value = math.nan
-        if not (math.isfinite(value) and value > 0):
-            raise InputError(f"--duration must be seconds or name=seconds, got {text!r}")
-        if not equals:
-            general = value
-        elif name in names:
-            found[name] = value
-        else:
-            raise InputError(f"--duration {text}: no recording is called {name!r}")
+    general, by_name = durations_by_name(given)
+    for name, seconds in by_name.items():
+        if name not in names:
+            raise InputError(f"--duration {name}={seconds:g}: no recording is called {name!r}")
+        found[name] = seconds
     return found if general is None else {**dict.fromkeys(names, general), **found}
 
 

@@ -120,7 +120,7 @@ def gather(
     kinds = channel_kinds(first)
     if not first.keypoints and not first.channels and set(kinds) == {"pose"}:
         signals = [(name, replace(signal, keypoints=UNNAMED_POSE)) for name, signal in signals]
-        notes.append("channels look like keypoints, ever two coordinates and a likelihood")
+        notes.append("channels look like keypoints of three values each: two coordinates and a likelihood")
     whole = Annotations(described, ())
     return store(folder, signals, whole, kinds, console, notes, made_from)
 
