@@ -28,6 +28,7 @@ from temporalzoom.config.base import sections_of
 from temporalzoom.config.data import INERTIAL_COMPANIONS
 from temporalzoom.config.moved import MOVED, moved
 from temporalzoom.config.networks import SECTIONS
+from temporalzoom.config.recipes import parse_parts
 from temporalzoom.errors import InputError
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -179,7 +180,7 @@ def test_every_key_of_the_tree_is_known_and_described():
 
 def test_every_setting_is_used_by_a_recipe_a_page_or_a_table():
     """What nobody needs is no setting. The generated list of all settings does not count as a page."""
-    used = {key for name in recipe_names() for key in flat(yaml.safe_load(recipe_text(name)))}
+    used = {key for name in recipe_names() for part in parse_parts(recipe_text(name), name) for key in flat(part)}
     for section in (*SECTIONS.values(),):
         used |= set(flat(section.companions))
     used |= set(flat(INERTIAL_COMPANIONS))

@@ -138,6 +138,17 @@ def test_a_dry_run_prints_a_configuration_with_reasons(walks, tzoom):
     assert not Path("r", MEMBERS).exists() and not Path("r", PLAN).exists()
 
 
+def test_what_the_user_sets_is_in_the_plan_and_in_every_member(walks, tzoom):
+    command = ("fit", "signals", "annotations.csv", "--out", "r", "--members", "3", "--dry-run")
+    code, out, err = tzoom(*command, "--set", "data.stride=10", "--set", "training.steps=77")
+    assert code == 0, err
+    tree = yaml.safe_load(out)
+    assert tree["data"]["stride"] == 10 == np.prod(tree["model"]["stem"]) and tree["training"]["steps"] == 77
+    assert out.count("# given by the user") == 2 and "#   data.stride" not in out
+    code, _, err = tzoom(*command, "--set", "data.stride=1000")
+    assert code == 2 and "data.stride: must be a number of rows from 1 to 64, got 1000" in err
+
+
 def test_what_was_gathered_is_used_again_until_a_file_changes(walks):
     first = gather(walks / "signals", walks / "annotations.csv", walks / "data")
     assert first.rates() == dict.fromkeys(first.annotations.recordings, 25.0)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import yaml
 from hypothesis import given
@@ -11,7 +12,7 @@ from temporalzoom.config import load_config, parse_config
 from temporalzoom.datasets.fingerprint import PERCENTILES, Fingerprint
 from temporalzoom.segments import Segments
 from temporalzoom.workflows.fit_time import CHOICES, STEP_LIMITS, affordable
-from temporalzoom.workflows.rules import LARGEST_STRIDE, STEMS, make_plan, plan_text, stride_for, video_stride
+from temporalzoom.workflows.rules import LARGEST_STRIDE, STEMS, make_plan, plan_text, stem_for, stride_for, video_stride
 
 
 def data(rate=50.0, shortest=3.0, longest=30.0, seconds=18_000.0, recording=360.0, channels=6, kinds=None, missing=0.0):
@@ -137,3 +138,16 @@ def test_a_limit_is_kept_or_the_least_is_done(each, steps, seconds, cores):
     assert members in CHOICES
     taken = each * (fewer or steps) * -(-members // cores)
     assert taken <= seconds or fewer == STEP_LIMITS[0]
+
+
+@given(stride=st.integers(1, 200))
+def test_the_strides_of_a_stem_multiply_to_the_stride_of_its_positions(stride):
+    assert int(np.prod(stem_for(stride))) == stride
+    assert all(factor > 1 for factor in stem_for(stride))
+
+
+@pytest.mark.parametrize("stride", [1, 7, 14, 60])
+def test_a_stride_that_is_given_holds_for_all_members(stride):
+    plan = make_plan(data(), 5, stride=stride)
+    assert {plan.settings(member)["data.stride"] for member in range(5)} == {stride}
+    assert all(config_of(plan, member).data.stride == stride for member in range(5))

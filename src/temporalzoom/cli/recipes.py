@@ -12,17 +12,26 @@ from rich.text import Text
 from temporalzoom.cli.app import Overrides, Settings, app, changed_settings, say, screen
 
 
-@app.command(epilog="Examples: tzoom recipes   |   tzoom recipes sbhar")
-def recipes(name: Annotated[str | None, typer.Argument(help="Print this recipe")] = None) -> None:
+@app.command(epilog="Examples: tzoom recipes   |   tzoom recipes sbhar   |   tzoom recipes zoombench --rules")
+def recipes(
+    name: Annotated[str | None, typer.Argument(help="Print this recipe")] = None,
+    overrides: Overrides = None,
+    rules: Annotated[bool, typer.Option("--rules", help="What tzoom fit would choose on the recipe's data")] = False,
+) -> None:
     """List the recipes that `tzoom train NAME` runs, or print one."""
-    from temporalzoom.config import recipe_names, recipe_summary, recipe_text
+    from temporalzoom.config import load_config, recipe_names, recipe_summary, recipe_text
     from temporalzoom.errors import InputError
+    from temporalzoom.workflows.recipe_rules import rules_part
 
     if name is not None:
         if name not in recipe_names():
             raise InputError(f"{name}: no such recipe; there are {', '.join(recipe_names())}")
-        say(recipe_text(name).rstrip())
+        if not rules and overrides:
+            raise InputError(f"{overrides[0]}: a recipe is printed as it is; settings are for --rules and tzoom train")
+        say(rules_part(load_config(name, overrides or ())).rstrip() if rules else recipe_text(name).rstrip())
         return
+    if rules:
+        raise InputError("--rules: of which recipe? tzoom recipes NAME --rules")
     table = Table("recipe", "what it trains", box=box.SIMPLE_HEAD, pad_edge=False)
     for each in recipe_names():
         table.add_row(Text(each, no_wrap=True), Text(recipe_summary(each)))

@@ -2,7 +2,15 @@
 
 from temporalzoom.config.base import Device, Precision
 from temporalzoom.config.data import DataConfig, FolderData, InertialData, VideoSetData, ZoomBenchData
-from temporalzoom.config.loading import change_inference, changed, dump_config, dump_tree, load_config, parse_config
+from temporalzoom.config.loading import (
+    change_inference,
+    changed,
+    dump_config,
+    dump_tree,
+    load_config,
+    parse_config,
+    parse_value,
+)
 from temporalzoom.config.networks import BMNSection, EncoderSection, ModelConfig, UniformSection, ZoomSection
 from temporalzoom.config.per_class import PerClass, check_class_names
 from temporalzoom.config.recipes import recipe_names, recipe_summary, recipe_text
@@ -51,6 +59,7 @@ __all__ = [
     "first_difference",
     "load_config",
     "parse_config",
+    "parse_value",
     "recipe_names",
     "recipe_summary",
     "recipe_text",

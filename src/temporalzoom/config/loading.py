@@ -156,7 +156,7 @@ def _override_tree(overrides: Iterable[str], below: Tree) -> Tree:
         if not separator or not key:
             raise InputError(f"override {override!r}: must have the form key=value, such as training.steps=500")
         if key in ("model.name", "data.source"):
-            _place(tree, key, _value(text))
+            _place(tree, key, parse_value(text))
     chosen = _merged(below, tree)
     for override, (key, _, text) in zip(overrides, parts, strict=True):
         known = config_fields(chosen)
@@ -166,11 +166,12 @@ def _override_tree(overrides: Iterable[str], below: Tree) -> Tree:
             raise InputError(
                 f"override {override!r}: {key!r} is a section; set one of its keys: {keys_below(key, known)}"
             )
-        _place(tree, key, _value(text))
+        _place(tree, key, parse_value(text))
     return tree
 
 
-def _value(text: str) -> Any:
+def parse_value(text: str) -> Any:
+    """The value of an override, read as YAML."""
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError):

@@ -1,4 +1,8 @@
-"""Recipes: packaged configuration files that are known by name, and how a file builds on another (`base:`)."""
+"""Recipes: packaged configuration files that are known by name, and how a file builds on another (`base:`).
+
+A file may have several parts, each begun by a line `---`. They are layers: a later part is laid over the earlier ones.
+Recipes of data sets have two, what the rules of `tzoom fit` choose on these data, and what the recipe changes of it.
+"""
 
 from __future__ import annotations
 
@@ -45,23 +49,23 @@ def read_layers(path: str | Path) -> list[Layer]:
     current: str | Path | None = path
     beside = Path()
     while current is not None:
-        layer = _read(str(current), beside)
-        if layer.source in seen:
-            raise InputError(f"{seen[0]}: base: goes round in a circle: {' -> '.join([*seen, layer.source])}")
-        seen.append(layer.source)
-        current = layer.tree.pop(BASE, None)
+        parts = _read(str(current), beside)
+        source, beside = parts[0].source, parts[0].folder
+        if source in seen:
+            raise InputError(f"{seen[0]}: base: goes round in a circle: {' -> '.join([*seen, source])}")
+        seen.append(source)
+        current = parts[0].tree.pop(BASE, None)
         if current is not None and not isinstance(current, str):
-            raise InputError(f"{layer.source}: base: must be a recipe's name or a file, got {shown(current)}")
-        layers.insert(0, layer)
-        beside = layer.folder
+            raise InputError(f"{source}: base: must be a recipe's name or a file, got {shown(current)}")
+        layers = [*parts, *layers]
     return layers
 
 
-def _read(name: str, beside: Path) -> Layer:
+def _read(name: str, beside: Path) -> list[Layer]:
     """name: of a recipe, or a path, relative to `beside`."""
     if name in recipe_names():
         # Where its data lie depends on who uses it: relative paths of a recipe start at the working folder.
-        return Layer(name, _parse(recipe_text(name), name), Path())
+        return [Layer(name, tree, Path()) for tree in parse_parts(recipe_text(name), name)]
     path = beside / name
     try:
         text = path.read_text(encoding="utf-8")
@@ -73,22 +77,22 @@ def _read(name: str, beside: Path) -> Layer:
         close = difflib.get_close_matches(name, recipe_names(), n=1, cutoff=0.5)
         hint = f"did you mean {close[0]!r}?" if close else f"recipes are {', '.join(recipe_names())}"
         raise InputError(f"{name}: cannot be read ({error.strerror}), nor is it a recipe; {hint}") from None
-    return Layer(str(path), _parse(text, str(path)), path.parent)
+    return [Layer(str(path), tree, path.parent) for tree in parse_parts(text, str(path))]
 
 
-def _parse(text: str, source: str) -> dict[str, Any]:
+def parse_parts(text: str, source: str) -> list[dict[str, Any]]:
+    """The settings of each part of a file, at least one."""
     try:
-        tree = yaml.safe_load(text)
+        trees = list(yaml.safe_load_all(text)) or [None]
     except yaml.MarkedYAMLError as error:
         where = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise InputError(f"{source}{where}: not valid YAML ({error.problem or error.context})") from None
     except (yaml.YAMLError, ValueError) as error:  # ValueError: dates that do not exist
         raise InputError(f"{source}: not valid YAML ({' '.join(str(error).split())})") from None
-    if tree is None:
-        return {}
-    if not isinstance(tree, dict):
-        raise InputError(f"{source}: must hold sections such as 'training:', got {shown(tree)}")
-    return tree
+    for tree in trees:
+        if tree is not None and not isinstance(tree, dict):
+            raise InputError(f"{source}: must hold sections such as 'training:', got {shown(tree)}")
+    return [tree or {} for tree in trees]
 
 
 def _folder() -> Any:

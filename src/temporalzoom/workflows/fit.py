@@ -18,7 +18,7 @@ import numpy as np
 from rich.console import Console
 
 from temporalzoom.atomic import replacing
-from temporalzoom.config import Config, load_config
+from temporalzoom.config import Config, load_config, parse_value
 from temporalzoom.datasets.fingerprint import Fingerprint, fingerprint, in_words
 from temporalzoom.datasets.folds import deal_folds
 from temporalzoom.datasets.gathered import ANNOTATIONS, SIGNALS, TEST, Gathered
@@ -35,7 +35,7 @@ from temporalzoom.workflows.evaluate import Evaluation
 from temporalzoom.workflows.fit_time import TRAINING_SHARE, affordable, seconds_per_step
 from temporalzoom.workflows.gather import GatherOptions, gather
 from temporalzoom.workflows.report import next_steps, write_report
-from temporalzoom.workflows.rules import FEW_GROUPS, Plan, make_plan, plan_text
+from temporalzoom.workflows.rules import FEW_GROUPS, LARGEST_STRIDE, Plan, make_plan, plan_text
 from temporalzoom.workflows.sweep import PREDICTIONS, Member, run_sweep, usable_cores
 
 TIOUS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -158,18 +158,21 @@ def prepare(
         raise InputError(f"{recordings[0].name}: one recording cannot be both trained on and validated on")
     folder = Path(os.path.abspath(gathered.folder))
     data = {"data.annotations": str(folder / ANNOTATIONS), "data.features": str(folder / SIGNALS)}
+    given = {key: parse_value(text) for key, _, text in (override.partition("=") for override in overrides)}
+    stride = given.get("data.stride")
+    if stride is not None and not gathered.framed and not (isinstance(stride, int) and 1 <= stride <= LARGEST_STRIDE):
+        raise InputError(f"data.stride: must be a number of rows from 1 to {LARGEST_STRIDE}, got {stride!r}")
 
     def planned(count: int, steps: int | None = None) -> tuple[Plan, dict[str, Config]]:
-        plan = make_plan(found, count, groups, steps, gathered.framed, bool(gathered.keypoints))
-        if gathered.keypoints:
-            reason = "keypoints: distances and speeds are the same wherever something happens"
-            plan = plan.replaced("data.keypoints", gathered.keypoints, reason)
+        plan = make_plan(found, count, groups, steps, gathered.framed, gathered.keypoints, stride)
         configs = {}
         for number in range(count):
             fold = str(_fold_file(gathered, number % plan.folds))
             own = data | plan.settings(number) | {"data.annotations": fold, "data.test_subset": VALIDATION}
             changes = [f"{key}={_text(value)}" for key, value in own.items()]
             configs[f"{number}"] = load_config(None, [*changes, *overrides])
+        for key, value in given.items():
+            plan = plan.replaced(key, value)
         return plan, configs
 
     plan, configs = planned(members or 1)

@@ -39,6 +39,7 @@ PLAIN_VIEWS = (1, 4)  # members that see no derivatives where others do
 # Rows of features and of class scores stand for themselves; others are read by learned convolutions.
 READY = ("feature", "score")
 INERTIAL = ("acceleration", "rotation")
+GIVEN = "given by the user"
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,14 @@ class Plan:
         """Dotted keys and values for one member."""
         return {choice.key: choice.value for choice in (*self.choices, *self.variants[member])}
 
-    def replaced(self, key: str, value: Any, reason: str = "given by the user") -> Plan:
+    def replaced(self, key: str, value: Any, reason: str = GIVEN) -> Plan:
         """With a setting that is the same for all members."""
         given = Choice(key, value, reason)
-        choices = (*(choice for choice in self.choices if choice.key != key), given)
+        known = [choice.key for choice in self.choices]
+        choices = [given if choice.key == key else choice for choice in self.choices]
+        choices += [] if key in known else [given]
         variants = tuple(tuple(choice for choice in own if choice.key != key) for own in self.variants)
-        return Plan(choices, variants, self.folds)
+        return Plan(tuple(choices), variants, self.folds)
 
 
 def make_plan(
@@ -76,7 +79,8 @@ def make_plan(
     groups: int | None = None,
     steps: int | None = None,
     framed: bool = False,
-    keypoints: bool = False,
+    keypoints: str = "",
+    stride: int | None = None,
 ) -> Plan:
     """The rules, one after the other.
 
@@ -86,17 +90,20 @@ def make_plan(
         groups: how many subjects (or recordings) can be dealt to folds; None: as many as there are.
         steps: of each training, where the time for it is limited.
         framed: rows are features with a time grid of their own, such as those of videos.
-        keypoints: channels are those of keypoints, which have speeds of their own.
+        keypoints: of poses, what the values of a keypoint are, such as `xyc`.
+        stride: rows per position of all members, where the user has chosen it.
     """
-    stride, choices = (1, []) if framed else _time(found)
+    given = stride is not None
+    stride, choices = (1, []) if framed else _time(found, stride)
     positions = found.rate / stride
-    choices += [] if framed else _input(found, stride)
+    choices += [] if framed else _input(found, stride, keypoints)
     choices += _size(found, positions)
     choices += _training(found, positions, steps)
     choices += _augmentation(found)
     groups = groups or found.subjects or found.recordings
     folds = max(2, min(FOLDS, groups))
-    return Plan(tuple(choices), _variants(found, stride, members, framed, keypoints), folds)
+    derivatives = moves_slowly(found) and not keypoints and not framed
+    return Plan(tuple(choices), _variants(found, stride, members, framed or given, derivatives), folds)
 
 
 def video_stride(fps: float, segments: Sequence[Segments]) -> int:
@@ -111,6 +118,14 @@ def stride_for(found: Fingerprint, factor: float = 1.0) -> int:
     wanted = found.rate * position_seconds(found) * factor
     wanted = min(max(wanted, 1.0), LARGEST_STRIDE)
     return min(STEMS, key=lambda stride: abs(math.log(stride / wanted)))
+
+
+def stem_for(stride: int) -> tuple[int, ...]:
+    """Strides of convolutions whose product is `stride`: small ones, and what has no small factors as it is."""
+    if stride in STEMS:
+        return STEMS[stride]
+    factor = next((factor for factor in (5, 4, 3, 2) if stride % factor == 0), stride)
+    return tuple(sorted((*stem_for(stride // factor), factor)))
 
 
 def position_seconds(found: Fingerprint) -> float:
@@ -131,7 +146,9 @@ def is_ready(found: Fingerprint) -> bool:
     return ready > found.channels / 2
 
 
-def _time(found: Fingerprint) -> tuple[int, list[Choice]]:
+def _time(found: Fingerprint, given: int | None) -> tuple[int, list[Choice]]:
+    if given is not None:
+        return given, [Choice("data.stride", given, GIVEN)]
     stride = stride_for(found)
     period, short = stride / found.rate, found.shortest
     tenth = found.duration(10)
@@ -143,14 +160,17 @@ def _time(found: Fingerprint) -> tuple[int, list[Choice]]:
     return stride, [Choice("data.stride", stride, reason)]
 
 
-def _input(found: Fingerprint, stride: int) -> list[Choice]:
+def _input(found: Fingerprint, stride: int, keypoints: str) -> list[Choice]:
     choices = [
         Choice("data.raw", True, "files hold one row per sample"),
         Choice("data.window", stride, "windows do not overlap: convolutions look beyond them"),
-        Choice("model.stem", list(STEMS[stride]), "strides of learned convolutions over the rows of a position"),
+        Choice("model.stem", list(stem_for(stride)), "strides of learned convolutions over the rows of a position"),
     ]
     if found.missing:
         choices.append(Choice("data.missing", "interpolate", f"{found.missing:.1%} of the values are missing"))
+    if keypoints:
+        reason = "keypoints: distances and speeds are the same wherever something happens"
+        choices.append(Choice("data.keypoints", keypoints, reason))
     return choices
 
 
@@ -189,16 +209,16 @@ def _augmentation(found: Fingerprint) -> list[Choice]:
 
 
 def _variants(
-    found: Fingerprint, stride: int, members: int, framed: bool, keypoints: bool
+    found: Fingerprint, stride: int, members: int, fixed: bool, derivatives: bool
 ) -> tuple[tuple[Choice, ...], ...]:
-    """What makes members different: they are to err in different places."""
+    """What makes members different: they are to err in different places. fixed: all have the same stride."""
     other = [
         Choice("model.name", "uniform-6", "attention at every position, where tzn has convolutions"),
         Choice("bdr.enabled", False, "ends from boxes alone, where tzn has zero crossings too"),
     ]
 
     def seen_at(factor: float) -> list[Choice]:
-        rows = stride if framed else stride_for(found, factor)
+        rows = stride if fixed else stride_for(found, factor)
         if rows == stride:
             return []
         return [
@@ -208,7 +228,7 @@ def _variants(
         ]
 
     kinds = [[], [*other, *seen_at(COARSER)], seen_at(FINER), [*other], seen_at(COARSER)]
-    if moves_slowly(found) and not keypoints and not framed:
+    if derivatives:
         # Two of three see both, the third the signal alone: together they are better than three of a kind.
         change = Choice("data.derivatives", True, "positions and angles: how they change is seen beside where they are")
         kinds = [own if place in PLAIN_VIEWS else [*own, change] for place, own in enumerate(kinds)]
@@ -218,27 +238,25 @@ def _variants(
 def plan_text(plan: Plan, words: list[str], paths: dict[str, Any] | None = None) -> str:
     """The plan as YAML that `tzoom train` reads, the reason beside every line; members' own settings as comments."""
     lines = [f"# {word}" for word in words]
-    tree: dict[str, list[tuple[str, Any, str]]] = {}
-    for choice in plan.choices:
-        section, _, key = choice.key.rpartition(".")
-        tree.setdefault(section, []).append((key, choice.value, choice.reason))
-    for key, value in (paths or {}).items():
-        section, _, name = key.rpartition(".")
-        tree.setdefault(section, []).insert(0, (name, value, ""))
-    for section, entries in tree.items():
-        lines.append(f"{section}:")
-        width = max((len(_entry(key, value)) for key, value, reason in entries if reason), default=0)
-        for key, value, reason in entries:
-            text = _entry(key, value)
-            lines.append(f"  {text:{width}}  # {reason}" if reason else f"  {text}")
+    lines += choices_text([*(Choice(key, value, "") for key, value in (paths or {}).items()), *plan.choices])
     for number, own in enumerate(plan.variants):
         lines.append(f"# member {number}: trained without fold {number % plan.folds} of {plan.folds}")
         lines += [f"#   {choice.key}: {_scalar(choice.value)}  # {choice.reason}" for choice in own]
     return "\n".join(lines) + "\n"
 
 
-def _entry(key: str, value: Any) -> str:
-    return f"{key}: {_scalar(value)}"
+def choices_text(choices: Sequence[Choice]) -> list[str]:
+    """Lines of YAML, the reason beside every setting that has one."""
+    tree: dict[str, list[tuple[str, str]]] = {}
+    for choice in choices:
+        section, _, key = choice.key.rpartition(".")
+        tree.setdefault(section, []).append((f"{key}: {_scalar(choice.value)}", choice.reason))
+    lines = []
+    for section, entries in tree.items():
+        lines.append(f"{section}:")
+        width = max((len(entry) for entry, reason in entries if reason), default=0)
+        lines += [f"  {entry:{width}}  # {reason}" if reason else f"  {entry}" for entry, reason in entries]
+    return lines
 
 
 def _scalar(value: Any) -> str:
