@@ -19,7 +19,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from temporalzoom.config import load_config
+from temporalzoom.config import Config, load_config
 from temporalzoom.datasets.sources import open_source
 from temporalzoom.datasets.zoombench import ZoomBench, make_zoombench
 from temporalzoom.formats import read_annotations
@@ -146,17 +146,23 @@ def run(name: str, root: Path, out: Path, members: int, overrides: list[str]) ->
 def baseline(run: Path, out: Path, overrides: list[str]) -> Path:
     """`actionformer`, trained on all recordings that the members were trained on."""
     first = load_config(run / "members" / "0" / "config.yaml")
-    data, folder = first.data, run / DATA
-    settings = [
-        f"data.annotations={folder / 'annotations.json'}", f"data.features={folder / 'signals'}", "data.raw=true",
+    where = [f"data.annotations={run / DATA / 'annotations.json'}"]
+    settings = [*baseline_settings(first, run / DATA / "signals"), *where, *overrides]
+    run_sweep([Member("actionformer", load_config(None, settings))], out, thresholds=TIOUS, console=console)
+    return out / "actionformer"
+
+
+def baseline_settings(first: Config, features: Path | None) -> list[str]:
+    """As published, at the stride of the first member."""
+    data = first.data
+    return [
+        f"data.features={features}", "data.raw=true",
         f"data.stride={data.stride:g}", f"data.window={2 * data.stride:g}", f"data.missing={data.missing}",
         f"training.length={first.training.length}", f"training.batch_size={first.training.batch_size}",
         f"training.steps={max(first.training.steps, 1200)}", "model.name=actionformer", "model.width=128",
         "model.standardize=true", "bdr.enabled=false", "augment.drop=0", "augment.warp=0",
-        f"model.levels={first.model.levels}", *overrides,
+        f"model.levels={first.model.levels}",
     ]  # fmt: skip
-    run_sweep([Member("actionformer", load_config(None, settings))], out, thresholds=TIOUS, console=console)
-    return out / "actionformer"
 
 
 def scores(evaluation: Evaluation) -> list[float]:

@@ -198,6 +198,23 @@ def test_files_that_do_not_fit_are_named(walks, change, message):
             gather(walks / "signals", walks / "annotations.csv", walks / "data")
 
 
+def test_a_question_about_the_annotations_is_answered_in_the_same_command(walks, tzoom):
+    """Times of a table may count seconds or milliseconds, a BORIS file may have events without a length."""
+    table = Path("annotations.csv").read_text().splitlines()
+    rows = [line.split(",") for line in table[1:]]
+    start, end = table[0].split(",").index("start"), table[0].split(",").index("end")
+    for row in rows:
+        row[start], row[end] = (str(round(1000 * float(row[place]))) for place in (start, end))
+    Path("in-ms.csv").write_text("\n".join([table[0], *map(",".join, rows)]))
+    command = ("fit", "signals", "in-ms.csv", "--out", "r", "--dry-run")
+    code, out, err = tzoom(*command, "--time-unit", "milliseconds")
+    assert code == 0 and yaml.safe_load(out)["data"]["stride"] == 6, err
+    code, _, err = tzoom(*command, "--tier", "actions")
+    assert code == 2 and "--tier: none of the files is" in err
+    code, _, err = tzoom("fit", "signals", "--out", "r2", "--dry-run", "--tier", "actions")
+    assert code == 2 and "--tier: says how a file of annotations is read, but none is given" in err
+
+
 def test_options_that_say_nothing_are_refused(walks, tzoom):
     for words, message in (
         (("--time", "soon"), "--time 'soon': expected a time"),

@@ -11,7 +11,19 @@ from typing import Annotated
 import typer
 
 from temporalzoom.cli.app import DeviceOption, Settings, app, note, notes, say
-from temporalzoom.cli.imports import columns_by_meaning
+from temporalzoom.cli.imports import (
+    BehavioursOption,
+    ColumnsOption,
+    DateOrderOption,
+    DecimalOption,
+    LabelFromOption,
+    PointEventsOption,
+    SheetOption,
+    StartsAtOption,
+    TierOption,
+    TimeUnitOption,
+    reading_options,
+)
 from temporalzoom.errors import InputError
 
 UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
@@ -42,13 +54,20 @@ def fit(
     ] = None,
     fps: Annotated[float | None, typer.Option(help="Rows per second of files without a clock")] = None,
     label_column: Annotated[str | None, typer.Option(help="Column with a label per row")] = None,
-    columns: Annotated[
-        list[str] | None, typer.Option(help='Column of the annotations: start="Start (s)"; may be repeated')
-    ] = None,
     backbone: Annotated[str, typer.Option(help="What turns videos into features")] = "motion",
     settings: Settings = None,
     device: DeviceOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and why, as YAML")] = False,
+    columns: ColumnsOption = None,
+    time_unit: TimeUnitOption = None,
+    decimal: DecimalOption = None,
+    date_order: DateOrderOption = None,
+    starts_at: StartsAtOption = None,
+    sheet: SheetOption = None,
+    point_events: PointEventsOption = None,
+    behaviours: BehavioursOption = None,
+    tier: TierOption = None,
+    label_from: LabelFromOption = None,
 ) -> None:
     """Train on your own recordings: it looks at the data, configures itself, trains, and shows how good it is."""
     from temporalzoom.workflows import fit as workflow
@@ -62,7 +81,9 @@ def fit(
         test=tuple(test or ()),
         subject=subject,
         label_column=label_column,
-        columns=columns_by_meaning(columns or []) or None,
+        reading=reading_options(
+            columns, time_unit, decimal, date_order, starts_at, sheet, point_events, behaviours, tier, label_from
+        ),
         backbone=backbone,
     )
     limit = None if time is None else _seconds(time)

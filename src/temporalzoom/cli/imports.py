@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -54,6 +54,87 @@ def columns_by_meaning(pairs: list[str]) -> dict[str, str]:
     return columns
 
 
+PANEL = "Annotation files"  # the heading of these options in --help
+ColumnsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Tables: MEANING=NAME of a column (may be repeated), such as start=Onset; also end, duration, label, "
+        "recording, subject, subset, recording_duration. VIA: label=ATTRIBUTE",
+        rich_help_panel=PANEL,
+    ),
+]
+TimeUnitOption = Annotated[TimeUnit | None, typer.Option(help="Tables: what the times count", rich_help_panel=PANEL)]
+DecimalOption = Annotated[
+    Decimal | None, typer.Option(help="Tables: the decimal mark of numbers", rich_help_panel=PANEL)
+]
+DateOrderOption = Annotated[
+    DateOrder | None, typer.Option(help="Tables: what comes first in dates", rich_help_panel=PANEL)
+]
+StartsAtOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Tables whose times are dates: when recordings began, YYYY-MM-DD HH:MM:SS, or NAME=...",
+        rich_help_panel=PANEL,
+    ),
+]
+SheetOption = Annotated[str | None, typer.Option(help="Excel: the sheet to read", rich_help_panel=PANEL)]
+PointEventsOption = Annotated[
+    float | None,
+    typer.Option(
+        help="SECONDS that events without a length get (BORIS, Audacity, VIA); default: left out",
+        rich_help_panel=PANEL,
+    ),
+]
+BehavioursOption = Annotated[
+    str | None,
+    typer.Option(
+        "--behaviours",
+        "--behaviors",
+        help="SimBA, DeepEthogram: the columns to take, with commas between",
+        rich_help_panel=PANEL,
+    ),
+]
+TierOption = Annotated[
+    list[str] | None,
+    typer.Option(help="ELAN: take this tier (may be repeated); default: all but dependent ones", rich_help_panel=PANEL),
+]
+LabelFromOption = Annotated[
+    LabelFrom | None,
+    typer.Option(
+        help="ELAN: the label is what the annotation says (value, the default), or the name of its tier",
+        rich_help_panel=PANEL,
+    ),
+]
+
+
+def reading_options(
+    columns: list[str] | None,
+    time_unit: TimeUnit | None,
+    decimal: Decimal | None,
+    date_order: DateOrder | None,
+    starts_at: list[str] | None,
+    sheet: str | None,
+    point_events: float | None,
+    behaviours: str | None,
+    tier: list[str] | None,
+    label_from: LabelFrom | None,
+) -> dict[str, Any]:
+    """What was given of these options, as `import_annotations` takes it."""
+    values = {
+        "columns": columns_by_meaning(columns or []),
+        "time_unit": time_unit and time_unit.value,
+        "decimal": decimal and decimal.value,
+        "date_order": date_order and date_order.value,
+        "starts_at": tuple(starts_at or ()),
+        "sheet": sheet,
+        "point_events": point_events,
+        "behaviours": tuple(name.strip() for name in (behaviours or "").split(",") if name.strip()),
+        "tiers": tuple(tier or ()),
+        "label_from": label_from and label_from.value,
+    }
+    return {name: value for name, value in values.items() if value not in (None, (), {})}
+
+
 @data_app.command(
     "import", epilog='Example: tzoom data import elan/ --out annotations.json --fps 25 --tier actions --test "match9*"'
 )
@@ -63,37 +144,16 @@ def import_command(
     fps: Annotated[
         float | None, typer.Option(help="Frames per second of the recordings; files that count frames need it")
     ] = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Tables: MEANING=NAME of a column (may be repeated), such as start=Onset; also end, duration, label, "
-            "recording, subject, subset, recording_duration. VIA: label=ATTRIBUTE"
-        ),
-    ] = None,
-    time_unit: Annotated[TimeUnit | None, typer.Option(help="Tables: what the times count")] = None,
-    decimal: Annotated[Decimal | None, typer.Option(help="Tables: the decimal mark of numbers")] = None,
-    date_order: Annotated[DateOrder | None, typer.Option(help="Tables: what comes first in dates")] = None,
-    starts_at: Annotated[
-        list[str] | None,
-        typer.Option(help="Tables whose times are dates: when recordings began, YYYY-MM-DD HH:MM:SS, or NAME=..."),
-    ] = None,
-    sheet: Annotated[str | None, typer.Option(help="Excel: the sheet to read")] = None,
-    point_events: Annotated[
-        float | None,
-        typer.Option(help="SECONDS that events without a length get (BORIS, Audacity, VIA); default: left out"),
-    ] = None,
-    behaviours: Annotated[
-        str | None,
-        typer.Option(
-            "--behaviours", "--behaviors", help="SimBA, DeepEthogram: the columns to take, with commas between"
-        ),
-    ] = None,
-    tier: Annotated[
-        list[str] | None, typer.Option(help="ELAN: take this tier (may be repeated); default: all but dependent ones")
-    ] = None,
-    label_from: Annotated[
-        LabelFrom, typer.Option(help="ELAN: the label is what the annotation says, or the name of its tier")
-    ] = LabelFrom.value,
+    columns: ColumnsOption = None,
+    time_unit: TimeUnitOption = None,
+    decimal: DecimalOption = None,
+    date_order: DateOrderOption = None,
+    starts_at: StartsAtOption = None,
+    sheet: SheetOption = None,
+    point_events: PointEventsOption = None,
+    behaviours: BehavioursOption = None,
+    tier: TierOption = None,
+    label_from: LabelFromOption = None,
     duration: Annotated[
         list[str] | None, typer.Option(help="SECONDS of all recordings, or NAME=SECONDS; default: from the features")
     ] = None,
@@ -114,21 +174,14 @@ def import_command(
     annotations = import_annotations(
         files,
         fps=fps,
-        tiers=tier or (),
-        label_from=label_from.value,
         durations=duration or (),
         subset_column=subset_column,
         test=test or (),
         predictions=predictions,
         ignore=out,
-        point_events=point_events,
-        behaviours=[name.strip() for name in (behaviours or "").split(",") if name.strip()],
-        columns=columns_by_meaning(columns or []),
-        time_unit=time_unit and time_unit.value,
-        decimal=decimal and decimal.value,
-        date_order=date_order and date_order.value,
-        starts_at=starts_at or (),
-        sheet=sheet,
+        **reading_options(
+            columns, time_unit, decimal, date_order, starts_at, sheet, point_events, behaviours, tier, label_from
+        ),
     )
     for note in annotations.notes:
         notes.print(note, markup=False, highlight=False, soft_wrap=True)

@@ -6,9 +6,10 @@ import difflib
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -47,7 +48,8 @@ class GatherOptions:
         subject: a regular expression; what it finds in the name of a recording (its first group, if it has one) is the
             subject, and recordings of one subject are never both trained on and validated on.
         label_column: of tables with a label per row.
-        columns: of a table of annotations, `start`, `end`, `label`, `recording`: the names of its columns.
+        reading: how the file of annotations is read, as `formats.import_annotations` takes it, such as `columns`,
+            `tiers` or `point_events`.
         backbone: what turns videos into features.
     """
 
@@ -56,7 +58,7 @@ class GatherOptions:
     test: tuple[str, ...] = ()
     subject: str | None = None
     label_column: str | None = None
-    columns: Mapping[str, str] | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
     backbone: str = "motion"
 
 
@@ -85,6 +87,9 @@ def gather(
     known = load(folder, made_from)
     if known is not None:
         return known
+    if annotations is None and options.reading:
+        flag = next(iter(options.reading)).replace("tiers", "tier").replace("_", "-")
+        raise InputError(f"--{flag}: says how a file of annotations is read, but none is given")
     read = None if annotations is None else _annotations(annotations, options)
     names = {name: name for name in files} if read is None else matched_names(list(files), list(read.recordings))
     notes = list(read.notes) if read is not None else []
@@ -180,7 +185,7 @@ def _gather_videos(
 
 
 def _annotations(path: Path, options: GatherOptions) -> Annotations:
-    return read_any_annotations(path, fps=options.fps, columns=options.columns)
+    return read_any_annotations(path, fps=options.fps, **options.reading)
 
 
 def _timed(recording: Recording, signal: Signal, own_labels: bool) -> tuple[Recording, Signal, list[str]]:
