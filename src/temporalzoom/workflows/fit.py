@@ -37,7 +37,7 @@ from temporalzoom.workflows.fit_time import TRAINING_SHARE, affordable, seconds_
 from temporalzoom.workflows.gather import GatherOptions, gather
 from temporalzoom.workflows.report import next_steps, write_report
 from temporalzoom.workflows.rules import FEW_GROUPS, Plan, make_plan, plan_text
-from temporalzoom.workflows.student import check_teachable, train_student
+from temporalzoom.workflows.student import train_student
 from temporalzoom.workflows.sweep import PREDICTIONS, Member, run_sweep, usable_cores
 
 TIOUS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -90,7 +90,7 @@ class Prepared:
             f"{len(self.configs)} networks are trained ({names})" if len(self.configs) > 1 else f"{names} is trained"
         )
         if self.student:
-            count += f", then their student ({self.configs['0'].model.name})"
+            count += f", then {'their' if len(self.configs) > 1 else 'its'} student ({self.configs['0'].model.name})"
         return [*lines, f"{count}, in about {clock_time(self.seconds)}"]
 
 
@@ -190,8 +190,6 @@ def prepare(
         return plan, configs
 
     plan, configs = planned(members or 1)
-    if student:
-        check_teachable(configs["0"])
     _write_folds(gathered, deal_folds(recordings, plan.folds), plan.folds)
     asked = {"members": members, "seconds": seconds, "overrides": list(overrides)}
     known = _read_decision(decided, asked)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from temporalzoom.config import Config, unread_keys
+from temporalzoom.config import Config
 from temporalzoom.config.per_class import DEFAULT, SHOWN, layered
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
@@ -60,13 +60,6 @@ def train_student(
     if result.failed:
         raise InputError(f"the student in {run / STUDENT} failed: {result.failed[STUDENT]}")
     return run / STUDENT
-
-
-def check_teachable(config: Config) -> None:
-    """Refuse a network that cannot learn from soft labels, before its teachers are trained."""
-    reason = unread_keys(config).get("data.soft_labels")
-    if reason is not None:
-        raise InputError(f"a student cannot be {config.model.name}: {reason}")
 
 
 def soft_label_file(run: Path, config: Config, members: Members) -> Path:
