@@ -6,6 +6,9 @@ Every data set is written as a user would have it, signals and a file of annotat
 published but for its width, 128 as that of the members, on the same recordings, at the same stride, with the training
 defaults of this package. Prints mAP on the test recordings: each member alone, all of them fused, and the difference of
 fused members and `actionformer` with 95 % intervals over recordings.
+
+With --student two more rows: the student of `tzoom fit --student`, and the same configuration trained on the same
+recordings by their annotations `alone`, without a teacher. The difference of the two is what teaching is worth.
 """
 
 from __future__ import annotations
@@ -111,7 +114,7 @@ def make(name: str, root: Path, folder: Path) -> tuple[Path, Path | None, Gather
     return folder / "signals.npz", folder / "annotations.json", GatherOptions()
 
 
-def run(name: str, root: Path, out: Path, members: int, overrides: list[str]) -> None:
+def run(name: str, root: Path, out: Path, members: int, overrides: list[str], student: bool = False) -> None:
     recordings, annotations, options = make(name, root, out / name / "files")
     began = time.monotonic()
     fitted = fit(
@@ -121,6 +124,7 @@ def run(name: str, root: Path, out: Path, members: int, overrides: list[str]) ->
         options=options,
         members=members,
         overrides=overrides,
+        student=student,
         console=console,
     )
     minutes = (time.monotonic() - began) / 60
@@ -129,6 +133,9 @@ def run(name: str, root: Path, out: Path, members: int, overrides: list[str]) ->
     systems = {folder.name: evaluate(folder, TIOUS, subset="test", console=console) for folder in folders}
     systems["fused"] = evaluate(fitted.run, TIOUS, console=console)
     systems["actionformer"] = evaluate(peer, TIOUS, subset="test", console=console)
+    if fitted.student is not None:
+        systems["student"] = evaluate(fitted.student, TIOUS, subset="test", console=console)
+        systems["alone"] = evaluate(untaught(fitted.student, out / name), TIOUS, subset="test", console=console)
     title = f"{name}: fitted in {minutes:.1f} min; {len(systems['fused'].truth)} test recordings; mAP in %"
     table = Table(title=title)
     for column in ("system", "avg .3:.7", *(f"@{tiou}" for tiou in SHOWN)):
@@ -137,6 +144,8 @@ def run(name: str, root: Path, out: Path, members: int, overrides: list[str]) ->
         table.add_row(system, *(f"{100 * value:.1f}" for value in scores(evaluation)))
     differences = difference(systems["fused"], systems["actionformer"])
     table.add_row("fused - actionformer", *differences)
+    if fitted.student is not None:
+        table.add_row("student - alone", *difference(systems["student"], systems["alone"]))
     table.add_row("held out, one member each", *(f"{100 * value:.1f}" for value in scores(fitted.held_out)))
     Console(width=150).print(table)
     stored = {system: dict(zip(("avg", *map(str, SHOWN)), scores(e), strict=True)) for system, e in systems.items()}
@@ -165,6 +174,14 @@ def baseline_settings(first: Config, features: Path | None) -> list[str]:
     ]  # fmt: skip
 
 
+def untaught(student: Path, out: Path) -> Path:
+    """The student without its teachers: everything else is the same, its seed too."""
+    config = load_config(student / "config.yaml")
+    alone = config.model_copy(update={"data": config.data.model_copy(update={"soft_labels": None})})
+    run_sweep([Member("alone", alone)], out, thresholds=TIOUS, console=console)
+    return out / "alone"
+
+
 def scores(evaluation: Evaluation) -> list[float]:
     found = evaluation.detection.mAP
     return [float(np.mean([found[tiou] for tiou in TIOUS[:5]])), *(found[tiou] for tiou in SHOWN)]
@@ -186,11 +203,12 @@ def main() -> None:
     parser.add_argument("data", nargs="+", help="sbhar tug rats-coarse rats-fine salads gesture zoombench")
     parser.add_argument("--root", type=Path, default=Path("../shared/data"), help="folder of the data sets")
     parser.add_argument("--members", type=int, default=3)
+    parser.add_argument("--student", action="store_true", help="also the student, and the same network untaught")
     parser.add_argument("--out", type=Path, default=Path("runs/fit-benchmark"))
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="settings for all systems")
     arguments = parser.parse_args()
     for name in arguments.data:
-        run(name, arguments.root, arguments.out.absolute(), arguments.members, arguments.set)
+        run(name, arguments.root, arguments.out.absolute(), arguments.members, arguments.set, arguments.student)
 
 
 if __name__ == "__main__":

@@ -171,5 +171,6 @@ def test_without_instances_there_is_no_box_to_be_uncertain_of(tiny_config, tiny_
         starts=[x[:0] for x in batch.starts],
         ends=[x[:0] for x in batch.ends],
         labels=[x[:0] for x in batch.labels],
+        scores=[x[:0] for x in batch.scores],
     )
     assert objective(model(batch.features, batch.mask), empty, config)["uncertainty"] == 0

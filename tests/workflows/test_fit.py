@@ -161,6 +161,21 @@ def test_what_was_gathered_is_used_again_until_a_file_changes(walks):
     assert set(other.annotations.classes) == {"wave"}
 
 
+def test_networks_of_other_annotations_are_not_taken_for_those_of_these(walks, tzoom):
+    command = ("fit", "signals", "annotations.csv", "--out", "r", "--members", "1", "--set", "training.steps=2")
+    code, _, err = tzoom(*command)
+    assert code == 0, err
+    table = Path("annotations.csv").read_text()
+    Path("annotations.csv").write_text(table.replace("nod", "shake"))
+    code, _, err = tzoom(*command)
+    assert code == 2 and "r: was trained on other recordings or annotations than these" in err
+    Path("annotations.csv").write_text(table)
+    assert tzoom(*command)[0] == 0
+    signal = Path("signals", "walk0.csv").read_text().splitlines()
+    Path("signals", "walk0.csv").write_text("\n".join(signal[:-1]))
+    assert tzoom(*command)[0] == 2
+
+
 def test_one_recording_is_cut_into_pieces(tmp_path):
     write_walks(tmp_path, count=1)
     gathered = gather(tmp_path / "signals", tmp_path / "annotations.csv", tmp_path / "data")

@@ -132,11 +132,19 @@ def test_what_fits_into_the_time(each, members, seconds, expected):
     assert affordable(each, 1000, members, seconds, 900.0, 2) == expected
 
 
-@given(st.floats(0.01, 5), st.integers(200, 1500), st.floats(30, 7200), st.integers(1, 16))
-def test_a_limit_is_kept_or_the_least_is_done(each, steps, seconds, cores):
-    members, fewer = affordable(each, steps, None, seconds, 900.0, cores)
+def test_a_student_takes_a_round_of_its_own():
+    assert affordable(0.125, 1000, 3, 320.0, 900.0, 2) == (3, None)  # two rounds of 125 s
+    assert affordable(0.125, 1000, 3, 320.0, 900.0, 2, more=1) == (3, 682)
+    assert affordable(0.3, 1000, None, None, 900.0, 2, more=1) == (1, None)
+
+
+@given(
+    st.floats(0.01, 5), st.integers(200, 1500), st.floats(30, 7200), st.integers(1, 16), st.sampled_from([0, 1])
+)  # fmt: skip
+def test_a_limit_is_kept_or_the_least_is_done(each, steps, seconds, cores, more):
+    members, fewer = affordable(each, steps, None, seconds, 900.0, cores, more)
     assert members in CHOICES
-    taken = each * (fewer or steps) * -(-members // cores)
+    taken = each * (fewer or steps) * (-(-members // cores) + more)
     assert taken <= seconds or fewer == STEP_LIMITS[0]
 
 

@@ -55,6 +55,9 @@ def fit(
     fps: Annotated[float | None, typer.Option(help="Rows per second of files without a clock")] = None,
     label_column: Annotated[str | None, typer.Option(help="Column with a label per row")] = None,
     backbone: Annotated[str, typer.Option(help="What turns videos into features")] = "motion",
+    student: Annotated[
+        bool, typer.Option("--student", help="Also train one fast network that learns from all others")
+    ] = False,
     settings: Settings = None,
     device: DeviceOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and why, as YAML")] = False,
@@ -90,7 +93,7 @@ def fit(
     changes = [*(settings or ()), *([] if device is None else [f"device={device}"])]
     if dry_run:
         gathered = gather(recordings, annotations, out / workflow.DATA, options, notes)
-        prepared = workflow.prepare(gathered, members=members, seconds=limit, overrides=changes)
+        prepared = workflow.prepare(gathered, members=members, seconds=limit, overrides=changes, student=student)
         print(prepared.text, end="")
         return
     try:
@@ -102,6 +105,7 @@ def fit(
             members=members,
             seconds=limit,
             overrides=changes,
+            student=student,
             console=notes,
         )
     except SweepInterrupted as stop:
@@ -111,6 +115,9 @@ def fit(
         say(sentence)
     say(f"report: {out / workflow.REPORT}")
     say(f"find actions in a new recording: tzoom localize RECORDING --model {shlex.quote(str(out))} --out found.csv")
+    if fitted.student is not None:
+        model = shlex.quote(str(fitted.student))
+        say(f"the same with the student, faster: tzoom localize RECORDING --model {model} --out found.csv")
 
 
 def _seconds(text: str) -> float:

@@ -76,6 +76,8 @@ class AnnotatedFiles(Splits):
     """subset to score"""
     test_recordings: tuple[str, ...] = ()
     """patterns such as `rat4*`: these recordings are the test subset, all others train"""
+    soft_labels: Path | None = None
+    """instances with scores (as `tzoom eval --out` writes) to train on, in the place of annotated ones; null: none"""
 
 
 class FolderData(AnnotatedFiles):
@@ -151,6 +153,7 @@ class InertialData(Splits):
     train_subset: ClassVar[str] = "train"
     test_subset: ClassVar[str] = "test"
     test_recordings: ClassVar[tuple[str, ...]] = ()
+    soft_labels: ClassVar[None] = None
     task: ClassVar[None] = None
 
     source: Literal["sbhar", "tug"]
@@ -180,6 +183,7 @@ class ZoomBenchData(Section):
     background: ClassVar[tuple[str, ...]] = ()
     clip: ClassVar[bool] = False
     test_recordings: ClassVar[tuple[str, ...]] = ()
+    soft_labels: ClassVar[None] = None
     leave_out: ClassVar[None] = None
     validation_fold: ClassVar[None] = None
     folds: ClassVar[None] = None

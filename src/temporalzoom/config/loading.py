@@ -23,7 +23,9 @@ from temporalzoom.config.sections import Config, InferenceConfig, config_fields
 from temporalzoom.config.unread import given_keys, unread_keys
 from temporalzoom.errors import InputError
 
-PATHS = ("data.root", "data.annotations", "data.features", "data.videos", "inference.video_scores")
+PATHS = (
+    "data.root", "data.annotations", "data.features", "data.videos", "data.soft_labels", "inference.video_scores"
+)  # fmt: skip
 Tree = dict[str, Any]
 
 

@@ -78,6 +78,7 @@ RULES: tuple[Rule, ...] = (
         lambda c: isinstance(c.model, BMNSection),
         "bmn has losses of its own",
     ),
+    Rule(("data.soft_labels",), lambda c: isinstance(c.model, BMNSection), "bmn learns instances without scores"),
     Rule(
         ("model.window",),
         lambda c: (z := _zoom(c)) is not None and z.shallow_layers == 0 and z.zoom > 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from temporalzoom.signals.sidecars import Sidecar, read_sidecar
 SIGNALS, ANNOTATIONS, MANIFEST = "signals", "annotations.json", "data.json"
 TEST = "test"
 SAME_RATE = 0.02  # rates that differ by less are one: every recording keeps its own clock
+PEEK = 1 << 14  # bytes
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,18 @@ class Gathered:
             grids = {name: _sidecar(self.folder, name).grid for name in self.annotations.recordings}
             return {name: grid.fps / grid.stride for name, grid in grids.items()}
         return {name: recording.fps or 1.0 for name, recording in self.annotations.recordings.items()}
+
+    def digest(self) -> str:
+        """Of the annotations, and of the length, the beginning and the end of every signal: changes when they do."""
+        found = hashlib.sha256((self.folder / ANNOTATIONS).read_bytes())
+        for name in sorted(self.annotations.recordings):
+            file = self.folder / SIGNALS / f"{name}.npy"
+            size = file.stat().st_size
+            with file.open("rb") as stream:
+                found.update(f"{name} {size}".encode() + stream.read(PEEK))
+                stream.seek(max(size - PEEK, 0))
+                found.update(stream.read(PEEK))
+        return found.hexdigest()[:16]
 
 
 def store(

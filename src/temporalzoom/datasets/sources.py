@@ -26,6 +26,7 @@ from temporalzoom.datasets.check import (
 )
 from temporalzoom.datasets.inertial_sets import open_sbhar, open_tug
 from temporalzoom.datasets.samples import Sample, Split
+from temporalzoom.datasets.soft_labels import with_soft_labels
 from temporalzoom.datasets.splits import known_subject, with_subsets
 from temporalzoom.datasets.video_sets import VIDEO_SETS, annotation_file, clipped, read_video_set, without_labels
 from temporalzoom.datasets.zoombench import ZoomBench, make_zoombench
@@ -94,6 +95,8 @@ def load_data(
         features, problems = check_source(data, annotations, store, classes, console)
         skipped = raise_on_problems(problems, allow_missing)
         splits = [_split(data, annotations, subset, features, classes) for subset in subsets]
+    if train and splits[0] is not None and data.soft_labels is not None:
+        splits[0] = with_soft_labels(splits[0], data.soft_labels)
     return LoadedData(splits[0] if train else None, splits[1] if test else None, tuple(sorted(skipped)))
 
 

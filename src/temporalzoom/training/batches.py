@@ -4,7 +4,7 @@ resumed run identical to an uninterrupted one, with no generator state to store.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -38,9 +38,10 @@ class LevelTargets:
 @dataclass
 class Batch:
     """features: (B, T, F), or frames of videos (see `video_batch`); mask: (B, T); instances per sequence in grid units:
-    starts, ends (N,), labels (N,) integers; distances and distance_weights: (B, T, K), None without BDR; boundaries:
-    (B, T), true positions that pruning may not drop, None where the network protects those it predicts; levels: where
-    BDR is trained on all levels of a pyramid."""
+    starts, ends (N,), labels (N,) integers, scores (N,) from 0 to 1: what their class scores are to become (all 1 where
+    the list is empty); distances and distance_weights: (B, T, K), None without BDR; boundaries: (B, T), true positions
+    that pruning may not drop, None where the network protects those it predicts; levels: where BDR is trained on all
+    levels of a pyramid."""
 
     features: Tensor
     mask: Tensor
@@ -51,6 +52,7 @@ class Batch:
     distance_weights: Tensor | None = None
     boundaries: Tensor | None = None
     levels: Sequence[LevelTargets] = ()
+    scores: list[Tensor] = field(default_factory=list)
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on a device. A copy from pinned memory to `cuda` need not be waited for."""
@@ -96,9 +98,10 @@ def collate(
         batch.starts.append(torch.from_numpy(shown_starts[keep]).float())
         batch.ends.append(torch.from_numpy(shown_ends[keep]).float())
         batch.labels.append(torch.from_numpy(labels[keep]))
+        batch.scores.append(torch.from_numpy(crop.scores[keep]).float())
         if reach is not None:
             # Of the recording: where the crop cuts an instance off there is no boundary.
-            protected.append(near_boundaries(starts, ends, longest, reach))
+            protected.append(near_boundaries(*crop.likely(), longest, reach))
         if bdr.enabled:
             field, weight = distance_field(crop, longest, bdr)
             fields.append(field)
@@ -130,7 +133,7 @@ def near_boundaries(starts: Numbers, ends: Numbers, length: int, reach: int, fir
 
 def distance_field(crop: Crop, length: int, bdr: BDRConfig, scale: int = 1) -> tuple[Tensor, Tensor]:
     """Distances and their weights at every `scale`-th position of a crop, in units of `scale`: (length, K) each."""
-    starts, ends = crop.starts / scale, crop.ends / scale
+    starts, ends = (times / scale for times in crop.likely())
     # From all boundaries of the recording, so that a crop sees the true field ...
     where: dict[str, Any] = {"channels": bdr.channels, "radius": bdr.radius}
     sharp = distance_targets(starts, ends, length, **where)

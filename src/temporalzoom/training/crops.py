@@ -15,6 +15,7 @@ from temporalzoom.errors import InputError
 
 Floats = NDArray[np.float32]
 Times = NDArray[np.float64]
+LIKELY = 0.5  # score of an instance
 
 
 @dataclass
@@ -22,7 +23,8 @@ class Crop:
     """features: (T, F); starts, ends: (N,) of all instances of the recording, in grid units of the crop; labels: (N,).
 
     low, high: the first and the last time that the crop shows. At the edges of the recording nothing is cut off, and
-    they are infinite: an action may start before the middle of the first window.
+    they are infinite: an action may start before the middle of the first window. scores: (N,) from 0 to 1, how likely
+    there is an instance; annotated ones have 1.
     """
 
     features: Floats
@@ -31,6 +33,12 @@ class Crop:
     labels: NDArray[np.str_]
     low: float
     high: float
+    scores: Times
+
+    def likely(self) -> tuple[Times, Times]:
+        """Starts and ends of the instances that are more likely than not, whose boundaries are taken for real."""
+        kept = self.scores >= LIKELY
+        return self.starts[kept], self.ends[kept]
 
 
 def plain_crop(sample: Sample, first: int, length: int) -> Crop:
@@ -52,6 +60,7 @@ def crop_at(sample: Sample, first: int, features: Floats) -> Crop:
         sample.segments.labels,
         0.0 if first > 0 else -np.inf,
         float(last - first) if last < len(sample) - 1 else np.inf,
+        sample.segments.scores,
     )
 
 
@@ -115,6 +124,7 @@ class Augmentation:
             # Where no further position fits in, the crop ends with the recording.
             0.0 if begin >= stride * speed else -np.inf,
             float(len(features) - 1) if left >= stride * speed else np.inf,
+            sample.segments.scores,
         )
 
     def vary(self, signal: Floats, random: np.random.Generator) -> Floats:

@@ -10,11 +10,13 @@ from torch import Tensor
 def focal_loss(logits: Tensor, targets: Tensor, alpha: float = 0.25, gamma: float = 2.0) -> Tensor:
     """Sigmoid focal loss, element by element. logits, targets: (...), targets in [0, 1] -> (...).
 
-    alpha weighs positives against negatives; alpha < 0 switches that weighting off. gamma = 0 is cross-entropy.
+    alpha weighs positives against negatives; alpha < 0 switches that weighting off. gamma = 0 is cross-entropy. Of a
+    target between 0 and 1 the loss is least, and zero, where the probability is the target (quality focal loss, Li et
+    al. 2020): what is weighted is how far the two are apart, for targets of 0 and 1 the miss of the focal loss.
     """
     cross_entropy = F.binary_cross_entropy_with_logits(logits, targets, reduction="none")
     probability = torch.sigmoid(logits)
-    miss = probability * (1 - targets) + (1 - probability) * targets
+    miss = (targets - probability).abs()
     miss = miss.clamp(min=torch.finfo(miss.dtype).tiny)  # at zero, a gamma below 1 has no slope
     loss = cross_entropy * miss**gamma
     return loss if alpha < 0 else loss * (alpha * targets + (1 - alpha) * (1 - targets))

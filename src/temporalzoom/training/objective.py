@@ -37,7 +37,7 @@ class RunningPositives:
     def __init__(self, initial: float) -> None:
         self.mean = torch.tensor(float(initial))
 
-    def __call__(self, count: int) -> float:
+    def __call__(self, count: float) -> float:
         """Takes the count of one more batch into account -> the running mean."""
         self.mean.mul_(0.9).add_(0.1 * max(count, 1))
         return float(self.mean)
@@ -48,7 +48,7 @@ def objective(
     batch: Batch,
     config: Config,
     progress: float = 1.0,
-    positives: Callable[[int], float] | None = None,
+    positives: Callable[[float], float] | None = None,
 ) -> dict[str, Tensor]:
     """All terms, weighted; their sum is what training minimises.
 
@@ -58,7 +58,7 @@ def objective(
     if outputs.maps is not None:
         return bmn_terms(outputs, batch) | distance_terms(outputs, batch, config.bdr)
     matches = assign(outputs, batch, config.training)
-    divisor = None if positives is None else positives(int((matches >= 0).sum()))
+    divisor = None if positives is None else positives(count_positives(matches, batch))
 
     def path_terms(path: Outputs) -> dict[str, Tensor]:
         rows = matches[:, : path.logits.shape[1]]  # a single path has the finest level only
@@ -105,11 +105,30 @@ def assign(outputs: Outputs, batch: Batch, training: TrainingConfig) -> Tensor:
     return torch.stack(rows)
 
 
+def count_positives(matches: Tensor, batch: Batch) -> float:
+    """How many positions (or points) answer for an instance; each counts as its score. matches: (B, N)."""
+    sequence, row = (matches >= 0).nonzero(as_tuple=True)
+    return float(_instance_scores(batch)[_instances(matches, batch)[sequence, row]].sum())
+
+
+def _instances(matches: Tensor, batch: Batch) -> Tensor:
+    """(B, N): indices of a sequence's own instances as those of all instances of the batch. Only where matched."""
+    offset = torch.tensor([0, *(len(s) for s in batch.starts)], device=matches.device).cumsum(0)[:-1]
+    return matches + offset[:, None]
+
+
+def _instance_scores(batch: Batch) -> Tensor:
+    """(M,) of all instances of a batch."""
+    if batch.scores:
+        return torch.cat(batch.scores)
+    return torch.ones(sum(map(len, batch.starts)), device=batch.mask.device)
+
+
 def detection_terms(
     outputs: Outputs, matches: Tensor, batch: Batch, training: TrainingConfig, divisor: float | None = None
 ) -> dict[str, Tensor]:
     """L_TAL, per positive: the sums of `detection_maps` over `divisor`, by default the number of positives."""
-    divisor = divisor or max(int((matches >= 0).sum()), 1)
+    divisor = divisor or max(count_positives(matches, batch), 1.0)
     maps = detection_maps(outputs, matches, batch, training)
     return {name: values.sum() / divisor for name, values in maps.items()}
 
@@ -118,8 +137,8 @@ def detection_maps(outputs: Outputs, matches: Tensor, batch: Batch, training: Tr
     """The terms of L_TAL, focal on classes and the losses of boxes: (B, N) for the classes, (P,) of the positive
     positions for the boxes. matches: (B, N)."""
     sequence, row = (matches >= 0).nonzero(as_tuple=True)
-    offset = torch.tensor([0, *(len(s) for s in batch.starts)], device=matches.device).cumsum(0)[:-1]
-    instance = matches[sequence, row] + offset[sequence]
+    instance = _instances(matches, batch)[sequence, row]
+    certain = _instance_scores(batch)[instance]  # of boxes: what may be no instance teaches less about ends
     starts, ends = torch.cat(batch.starts)[instance], torch.cat(batch.ends)[instance]
     position = row if outputs.points is None else outputs.points.positions[row]
     offsets = outputs.offsets[sequence, row]
@@ -149,7 +168,7 @@ def detection_maps(outputs: Outputs, matches: Tensor, batch: Batch, training: Tr
     if outputs.offset_log_variance is not None:
         spread = gaussian_nll(offsets - true_offsets, outputs.offset_log_variance[sequence, row]).mean(-1)
         maps["box_variance"] = VARIANCE_WEIGHT * spread
-    return maps
+    return {name: values if name == "class" else values * certain for name, values in maps.items()}
 
 
 def distance_terms(outputs: Outputs, batch: Batch, bdr: BDRConfig) -> dict[str, Tensor]:
@@ -214,9 +233,11 @@ def position_loss(
 
 
 def _label_sets(batch: Batch, classes: int) -> Tensor:
-    """(N, C): the labels of each instance and of those with exactly its times (a dive off a cliff is two classes)."""
+    """(N, C): the scores of the labels of each instance, and of those with exactly its times (a dive off a cliff is two
+    classes)."""
     sets = []
-    for starts, ends, labels in zip(batch.starts, batch.ends, batch.labels, strict=True):
+    scores = _instance_scores(batch).split([len(starts) for starts in batch.starts])
+    for starts, ends, labels, sure in zip(batch.starts, batch.ends, batch.labels, scores, strict=True):
         same = (starts[:, None] == starts) & (ends[:, None] == ends)
-        sets.append((same.float() @ F.one_hot(labels, classes).float()).clamp(max=1.0))
+        sets.append((same.float() @ (F.one_hot(labels, classes) * sure[:, None])).clamp(max=1.0))
     return torch.cat(sets)

@@ -159,6 +159,9 @@ def evaluate(
         raise InputError(f"data.test_subset: no recording of {config.data.test_subset!r} is left to score")
     if data.test.origin is not None:
         data.test.origin.check_against(description.origin, config.data.features)
+    if chosen.test_subset.casefold() == chosen.train_subset.casefold() and console is not None:
+        note = "scored on the recordings that it was trained on: how well it finds others is not known"
+        console.print(note, highlight=False, soft_wrap=True)
     localizer = Localizer.load(run, budget, device)
     localizer.options = options
     if localizer.classes == (AGNOSTIC,) and options.video_scores is None and console is not None:

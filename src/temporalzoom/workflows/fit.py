@@ -1,7 +1,8 @@
 """`tzoom fit`: recordings and annotations in, a model that configured itself out, and a page that shows how good it is.
 
 Read from top to bottom: gather the files, take their fingerprint, let the rules choose, train the members on all folds
-but one each, score every recording by a member that has not seen it, fuse the members into one run.
+but one each, score every recording by a member that has not seen it, fuse the members into one run. If asked for, they
+teach one more network: `student.py`.
 """
 
 from __future__ import annotations
@@ -29,13 +30,14 @@ from temporalzoom.inference.members import TIOU
 from temporalzoom.metrics import boundary_errors, evaluate_detections
 from temporalzoom.metrics.operating_point import best_thresholds
 from temporalzoom.progress import clock_time
-from temporalzoom.runs.members import Members, write_members
+from temporalzoom.runs.members import Members, read_members, write_members
 from temporalzoom.segments import Segments
 from temporalzoom.workflows.evaluate import Evaluation
 from temporalzoom.workflows.fit_time import TRAINING_SHARE, affordable, seconds_per_step
 from temporalzoom.workflows.gather import GatherOptions, gather
 from temporalzoom.workflows.report import next_steps, write_report
 from temporalzoom.workflows.rules import FEW_GROUPS, LARGEST_STRIDE, Plan, make_plan, plan_text
+from temporalzoom.workflows.student import train_student
 from temporalzoom.workflows.sweep import PREDICTIONS, Member, run_sweep, usable_cores
 
 TIOUS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -44,6 +46,7 @@ VALIDATION = "validation"  # the subset of a member's own annotations that it is
 DEFAULT_SECONDS = 15 * 60.0
 # Thresholds are chosen on scores of single members. Fused ones are means, and lower where a member misses something.
 FUSED = 0.9
+STUDENT_LINE = "# student: as member 0, trained on all recordings, taught by the annotations and all members\n"
 CROSS_VALIDATED = (
     "Every recording was scored by one network that was not trained on it, nor on others of its subject; the run fuses "
     "all of its networks. When to stop training was chosen on the same recordings, which flatters a little."
@@ -58,22 +61,26 @@ class Fitted:
         run: the folder; `Localizer.load(run)` takes it.
         held_out: how good it is on recordings that were held out, each scored by a member that has not seen it.
         thresholds: by class, of the best F1 there.
+        student: the folder of the one network that learned from all members; None where none was asked for.
     """
 
     run: Path
     held_out: Evaluation
     thresholds: dict[str, float]
+    student: Path | None = None
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Everything that is decided before training. configs: of the members, by their names."""
+    """Everything that is decided before training. configs: of the members, by their names; student: whether they will
+    teach one."""
 
     fingerprint: Fingerprint
     plan: Plan
     text: str
     configs: dict[str, Config]
     seconds: float  # that the trainings are expected to take
+    student: bool = False
 
     def chosen(self) -> list[str]:
         """What was chosen and why, a line each."""
@@ -82,6 +89,8 @@ class Prepared:
         count = (
             f"{len(self.configs)} networks are trained ({names})" if len(self.configs) > 1 else f"{names} is trained"
         )
+        if self.student:
+            count += f", then {'their' if len(self.configs) > 1 else 'its'} student ({self.configs['0'].model.name})"
         return [*lines, f"{count}, in about {clock_time(self.seconds)}"]
 
 
@@ -94,6 +103,7 @@ def fit(
     members: int | None = None,
     seconds: float | None = None,
     overrides: Sequence[str] = (),
+    student: bool = False,
     console: Console | None = None,
 ) -> Fitted:
     """A model for these recordings, in one call. Ctrl-C saves; the same call goes on.
@@ -106,6 +116,8 @@ def fit(
         members: how many networks, 1 to 5; None: as many as fit into the time.
         seconds: that training may take; None: no limit, but a quarter of an hour decides about the number of members.
         overrides: settings for all members, `section.key=value`.
+        student: also train one network on all recordings that learns from the members too, in `out/student`; in a run
+            that is finished, only that.
         console: for what was found, what was chosen and how far it is; default: standard error.
 
     Example:
@@ -116,7 +128,9 @@ def fit(
     console, run = console or Console(stderr=True), Path(out)
     where = None if annotations is None else Path(annotations)
     gathered = gather(Path(recordings), where, run / DATA, options, console)
-    prepared = prepare(gathered, members=members, seconds=seconds, overrides=overrides, decided=run / DECIDED)
+    prepared = prepare(
+        gathered, members=members, seconds=seconds, overrides=overrides, decided=run / DECIDED, student=student
+    )
     for line in (*gathered.notes, *in_words(prepared.fingerprint), *prepared.chosen()):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     train_members(prepared, run, console)
@@ -127,7 +141,7 @@ def fit(
         run / REPORT, fitted.held_out, thresholds=fitted.thresholds, title=title, notes=[n for n in notes if n],
         next_steps=next_steps(run), subjects=fitted.held_out.subjects, console=console,
     )  # fmt: skip
-    return fitted
+    return teach(gathered, prepared, fitted, console) if student else fitted
 
 
 def prepare(
@@ -137,6 +151,7 @@ def prepare(
     seconds: float | None = None,
     overrides: Sequence[str] = (),
     decided: Path | None = None,
+    student: bool = False,
 ) -> Prepared:
     """Fingerprint, rules and the configuration of each member.
 
@@ -148,6 +163,8 @@ def prepare(
         overrides: settings for all members, `section.key=value`.
         decided: a file that remembers how many members and steps the time allowed, so that a run that was stopped goes
             on as it was, whatever else the machine does now.
+        student: whether the members are to teach one, which takes its time too. Not remembered: one that is asked for
+            later leaves the members as they are.
     """
     recordings = gathered.learned()
     if not any(len(recording.segments) for recording in recordings):
@@ -177,13 +194,13 @@ def prepare(
 
     plan, configs = planned(members or 1)
     _write_folds(gathered, deal_folds(recordings, plan.folds), plan.folds)
-    asked = {"members": members, "seconds": seconds, "overrides": list(overrides)}
+    asked = {"members": members, "seconds": seconds, "overrides": list(overrides), "data": gathered.digest()}
     known = _read_decision(decided, asked)
     if known is None:
         # The first two kinds of members are timed: what others cost lies between them.
         each = float(np.mean([seconds_per_step(config) for config in list(planned(2)[1].values())[: members or 2]]))
         steps_planned = configs["0"].training.steps
-        count, steps = affordable(each, steps_planned, members, seconds, DEFAULT_SECONDS, usable_cores())
+        count, steps = affordable(each, steps_planned, members, seconds, DEFAULT_SECONDS, usable_cores(), int(student))
         known = {"asked": asked, "count": count, "steps": steps, "seconds_per_step": each}
         if decided is not None:
             with replacing(decided) as file:
@@ -191,9 +208,10 @@ def prepare(
     count, steps, each = known["count"], known["steps"], known["seconds_per_step"]
     plan, configs = planned(count, steps)
     words = in_words(found)
-    rounds = math.ceil(count / usable_cores()) * (2 if plan.folds <= FEW_GROUPS else 1)
+    rounds = math.ceil(count / usable_cores()) * (2 if plan.folds <= FEW_GROUPS else 1) + student
     expected = each * max(config.training.steps for config in configs.values()) * rounds / TRAINING_SHARE
-    return Prepared(found, plan, plan_text(plan, [*gathered.notes, *words], data), configs, expected)
+    text = plan_text(plan, [*gathered.notes, *words], data) + (STUDENT_LINE if student else "")
+    return Prepared(found, plan, text, configs, expected, student)
 
 
 def train_members(prepared: Prepared, run: Path, console: Console | None = None) -> None:
@@ -242,6 +260,20 @@ def finish(gathered: Gathered, prepared: Prepared, run: Path) -> Fitted:
     return Fitted(run, Evaluation(truth, predictions, detection, boundaries, subjects=subjects), thresholds)
 
 
+def teach(gathered: Gathered, prepared: Prepared, fitted: Fitted, console: Console | None = None) -> Fitted:
+    """Train the student of a run whose members are trained: the first one's settings, on all recordings.
+
+    Nothing is held out from it, so its thresholds are those that were best for single members on what they had not
+    seen.
+    """
+    run, members = fitted.run, read_members(fitted.run)
+    assert members is not None
+    config = next(iter(final_configs(prepared, run).values()))
+    if any(recording.subset == TEST for recording in gathered.annotations.recordings.values()):
+        config = config.model_copy(update={"data": config.data.model_copy(update={"test_subset": TEST})})
+    return replace(fitted, student=train_student(run, config, members, fitted.thresholds, TIOUS, console))
+
+
 def held_out(gathered: Gathered, prepared: Prepared, run: Path) -> tuple[dict[str, Segments], dict[str, Segments]]:
     """Truth and predictions of the recordings that a member has not seen; of two such members, those of the first."""
     fold_of = deal_folds(gathered.learned(), prepared.plan.folds)
@@ -256,12 +288,19 @@ def held_out(gathered: Gathered, prepared: Prepared, run: Path) -> tuple[dict[st
 
 
 def _read_decision(file: Path | None, asked: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What was decided before, if the same was asked for."""
+    """What was decided before, if the same was asked for. Networks that were trained on other data are not taken for
+    those of these."""
     try:
         found = json.loads(file.read_text(encoding="utf-8")) if file is not None else {}
-    except (OSError, ValueError):
+        before = found["asked"]["data"]
+    except (OSError, ValueError, LookupError, TypeError):
         return None
-    return found if isinstance(found, dict) and found.get("asked") == asked else None
+    if file is not None and before != asked["data"] and (file.parent / MEMBERS).exists():
+        raise InputError(
+            f"{file.parent}: was trained on other recordings or annotations than these; give another --out, "
+            f"or delete {file.parent / MEMBERS} to train anew"
+        )
+    return found if found["asked"] == asked else None
 
 
 def _fold_file(gathered: Gathered, fold: int) -> Path:

@@ -45,7 +45,7 @@ def seconds_per_step(config: Config) -> float:
 
 
 def affordable(
-    each: float, steps: int, members: int | None, seconds: float | None, usual: float, cores: int
+    each: float, steps: int, members: int | None, seconds: float | None, usual: float, cores: int, more: int = 0
 ) -> tuple[int, int | None]:
     """How many members, and of how many steps (None: as planned).
 
@@ -56,11 +56,12 @@ def affordable(
         seconds: that all trainings may take; None: `usual` decides about the number of members alone.
         usual: what is usually given to it.
         cores: as many trainings run at a time.
+        more: trainings after the members, one after the other.
     """
     limit = TRAINING_SHARE * (usual if seconds is None else seconds)
 
     def needed(count: int, of: int) -> float:
-        return each * of * math.ceil(count / cores)
+        return each * of * (math.ceil(count / cores) + more)
 
     if members is None:
         members = next((count for count in CHOICES if needed(count, steps) <= limit), None)
@@ -70,4 +71,4 @@ def affordable(
                 return members, None
     if seconds is None or needed(members, steps) <= limit:
         return members, None
-    return members, max(int(limit / (each * math.ceil(members / cores))), STEP_LIMITS[0])
+    return members, max(int(limit / needed(members, 1)), STEP_LIMITS[0])

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import yaml
 
 from temporalzoom.datasets.fingerprint import Fingerprint, shortest_class, span
@@ -19,7 +20,7 @@ from temporalzoom.segments import Segments
 # A usual instance of the class that is shortest has this many positions: enough for its boundaries, and cheap.
 POSITIONS_PER_SHORT = 4.5
 # Within a class instances differ too: nine of ten instances of the data have at least this many.
-LEAST_POSITIONS = 2.5
+LEAST_POSITIONS = 3.5
 # Rows per position that convolutions can read one after the other, and their strides.
 LARGEST_STRIDE = 64
 LARGEST_VIDEO_STRIDE = 16
@@ -108,7 +109,9 @@ def make_plan(
 
 def video_stride(fps: float, segments: Sequence[Segments]) -> int:
     """Frames from one feature of a video to the next."""
-    return int(min(max(round(fps * shortest_class(segments) / POSITIONS_PER_SHORT), 1), LARGEST_VIDEO_STRIDE))
+    tenth = float(np.percentile(np.concatenate([each.durations for each in segments]), 10))
+    seconds = min(shortest_class(segments) / POSITIONS_PER_SHORT, tenth / LEAST_POSITIONS)
+    return int(min(max(round(fps * seconds), 1), LARGEST_VIDEO_STRIDE))
 
 
 def stride_for(found: Fingerprint, factor: float = 1.0) -> int:
