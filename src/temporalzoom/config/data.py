@@ -16,6 +16,8 @@ RAW_COMPANIONS: Tree = {"augment": {"shift": True, "warp": 0.3}}
 INERTIAL_COMPANIONS: Tree = {"augment": {"shift": True, "warp": 0.3, "rotate": 15.0}}
 # Features that a backbone makes change as it is trained: their mean and variance are not known before.
 VIDEO_COMPANIONS: Tree = {"model": {"standardize": False}}
+# The protocols of the field's data sets count segments per video, however long it is.
+PROTOCOL_COMPANIONS: Tree = {"inference": {"limit_span": None}}
 
 
 class Splits(Section):
@@ -239,6 +241,9 @@ def companions(data: Any) -> Tree:
         return {}
     if kind_of(data) == "inertial":
         return INERTIAL_COMPANIONS
+    protocol = PROTOCOL_COMPANIONS if kind_of(data) == "videos" else {}
     if data.get("videos") is not None and data.get("features") is None:
-        return VIDEO_COMPANIONS
+        return VIDEO_COMPANIONS | protocol
+    if protocol:
+        return protocol
     return RAW_COMPANIONS if data.get("raw") is True else {}

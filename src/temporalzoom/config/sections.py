@@ -163,7 +163,7 @@ class InferenceConfig(Section):
     min_score: Share = 0.001
     """candidates with a lower score are dropped; default of `bmn`: 1e-5"""
     candidates: Count = 2000
-    """highest scores that enter suppression"""
+    """highest scores that enter suppression, within `inference.limit_span`"""
     suppression: Literal["soft", "hard", "none", "bmn"] = "soft"
     """of duplicates; `bmn`: as that model was published, and its default"""
     sigma: Positive = 0.5
@@ -173,7 +173,9 @@ class InferenceConfig(Section):
     voting: Annotated[float, Field(gt=0, le=1)] | None = None
     """candidates with this tIoU to a selected segment vote on its ends; null: none do"""
     max_segments: Count = 200
-    """per recording"""
+    """most that are kept, within `inference.limit_span`"""
+    limit_span: Annotated[int, Field(ge=1, le=10**9)] | None = 512
+    """positions to either side within which the two limits hold; null, default of the video data sets: everywhere"""
     refine: Literal["none", "snap", "newton", "fuse"] = "fuse"
     """how zero crossings move segment ends: not, to the nearest, by Newton steps, fused by predicted variances"""
     max_move: Share = 0.3

@@ -7,7 +7,7 @@ scored as a whole.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from heapq import merge as merge_sorted
 from typing import Any
@@ -36,6 +36,12 @@ class Selection:
     def of(cls, options: InferenceConfig) -> Selection:
         """Those of a model."""
         return cls(**{field.name: getattr(options, field.name) for field in fields(cls)})
+
+    @property
+    def lowest_threshold(self) -> float:
+        """Of all classes."""
+        values = self.threshold.values() if isinstance(self.threshold, Mapping) else [self.threshold]
+        return min(values)
 
     def changed(
         self,

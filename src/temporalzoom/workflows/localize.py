@@ -93,8 +93,8 @@ def localize_files(
         except Exception as error:  # one file must not end the others
             result.failed[str(file)] = f"{file}: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
         else:
-            if found.notes:
-                console.print(f"{file.stem}: {' '.join(found.notes)}", markup=False, highlight=False, soft_wrap=True)
+            if notes := found.notes_on(wanted):
+                console.print(f"{file.stem}: {' '.join(notes)}", markup=False, highlight=False, soft_wrap=True)
             kept = result.segments[file.stem] = select(found.segments, wanted, top)
             result.durations[file.stem] = found.duration
             if len(found.segments) and not len(kept):
