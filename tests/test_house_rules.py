@@ -18,7 +18,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Lowest first. A room imports only from rooms of lower layers.
 LAYERS = (
     ("errors", "json_tree", "segments", "timegrid", "bdr"),
-    ("atomic", "config", "device", "interrupts", "progress"),
+    ("atomic", "config", "console", "device", "interrupts", "progress"),
     ("formats", "signals", "metrics"),
     ("datasets", "models"),
     ("runs",),
@@ -40,18 +40,19 @@ KNOWS = {
     "interrupts": set(),
     "progress": {"errors"},
     "config": {"errors"},
+    "console": set(),
     "device": {"errors"},
     "formats": {"errors", "segments", "atomic"},
     "metrics": {"errors", "segments"},
-    "signals": {"errors", "segments", "timegrid", "atomic", "device", "interrupts", "progress"},
+    "signals": {"errors", "segments", "timegrid", "atomic", "console", "device", "interrupts", "progress"},
     "models": {"errors", "bdr", "device"},
     "runs": {"errors", "timegrid", "bdr", "atomic", "config", "models", "signals"},
-    "datasets": {"errors", "segments", "timegrid", "atomic", "config", "formats", "progress", "signals"},
+    "datasets": {"errors", "segments", "timegrid", "atomic", "config", "console", "formats", "progress", "signals"},
     "training": {"errors", "segments", "timegrid", "bdr", "atomic", "config", "datasets", "models", "runs", "signals"}
-    | {"interrupts", "progress"},
+    | {"console", "interrupts", "progress"},
     "inference": {"errors", "segments", "timegrid", "bdr", "atomic", "config", "formats", "metrics", "models", "runs"}
     | {"signals"},
-    "viewer": {"errors", "segments", "timegrid", "atomic", "metrics", "progress"},
+    "viewer": {"errors", "segments", "timegrid", "atomic", "console", "metrics", "progress"},
 }
 OUTSIDE = {"__init__", "__main__"}  # of the package: what the public may know, and `python -m temporalzoom`
 CORE = {"torch", "numpy", "scipy", "safetensors", "pydantic", "pydantic_core", "yaml", "typer", "rich", "matplotlib"}

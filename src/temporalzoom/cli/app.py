@@ -7,9 +7,10 @@ from importlib import metadata
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.text import Text
 from typer.core import TyperGroup
 
+from temporalzoom.console import plain_console
 from temporalzoom.errors import InputError
 
 # In the order in which a user needs them.
@@ -47,8 +48,8 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Look at data, import annotations, make data.", no_args_is_help=True, context_settings=HELP)
 app.add_typer(data_app, name="data")
-screen = Console()
-notes = Console(stderr=True)
+screen = plain_console()
+notes = plain_console(stderr=True)
 
 Budget = Annotated[
     float | None, typer.Option(min=0, max=1, help="Share of positions that may go deep (tzn); default: as trained")
@@ -121,6 +122,6 @@ def main() -> None:
 
 
 def _fail(message: str) -> None:
-    notes.print("[bold red]error:[/] ", end="")
+    notes.print(Text("error:", style="bold red"), end=" ")
     notes.print(message, markup=False, highlight=False, soft_wrap=True)
     sys.exit(2)

@@ -19,6 +19,7 @@ from typing import Any
 
 from rich.console import Console
 
+from temporalzoom.console import plain_console
 from temporalzoom.errors import InputError
 from temporalzoom.interrupts import interruptible
 from temporalzoom.progress import Progress, track
@@ -59,7 +60,7 @@ def extract_features(
     settings = resolved_settings(backbone, stride, window, fps, options or {}, device)
     pending = [path for path in videos if not is_finished(path, out, settings)]
     skipped = tuple(path.stem for path in videos if path not in pending)
-    failed = run_extraction(pending, out, settings, workers, console or Console(stderr=True), device)
+    failed = run_extraction(pending, out, settings, workers, console or plain_console(stderr=True), device)
     extracted = tuple(path.stem for path in pending if str(path) not in failed)
     return ExtractionSummary(extracted, skipped, failed)
 

@@ -15,6 +15,7 @@ from rich.progress import track
 from rich.table import Table
 
 from temporalzoom.config import change_inference
+from temporalzoom.console import plain_console
 from temporalzoom.datasets.samples import Sample, Split
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.datasets.splits import known_subject
@@ -284,7 +285,7 @@ def evaluate_split(
 
 def localize_split(localizer: Localizer, split: Split, console: Console | None = None) -> dict[str, Segments]:
     """Everything found in each sample, down to the lowest score, by name; with a progress bar."""
-    console = console or Console(stderr=True)
+    console = console or plain_console(stderr=True)
     localizer.check_scores([sample.name for sample in split.samples])
     samples = track(split.samples, "localizing", console=console, transient=True, disable=not console.is_terminal)
     found, cuts, lowest = {}, [], Selection.of(localizer.options).lowest_threshold

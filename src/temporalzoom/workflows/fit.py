@@ -19,6 +19,7 @@ from rich.console import Console
 
 from temporalzoom.atomic import replacing
 from temporalzoom.config import Config, load_config
+from temporalzoom.console import plain_console
 from temporalzoom.datasets.fingerprint import Fingerprint, fingerprint, in_words
 from temporalzoom.datasets.folds import deal_folds
 from temporalzoom.datasets.gathered import ANNOTATIONS, SIGNALS, TEST, Gathered
@@ -113,7 +114,7 @@ def fit(
         >>> fitted = temporalzoom.fit("recordings", "annotations.csv", "runs/mine")  # doctest: +SKIP
         >>> localizer = temporalzoom.Localizer.load(fitted.run)  # doctest: +SKIP
     """
-    console, run = console or Console(stderr=True), Path(out)
+    console, run = console or plain_console(stderr=True), Path(out)
     where = None if annotations is None else Path(annotations)
     gathered = gather(Path(recordings), where, run / DATA, options, console)
     prepared = prepare(gathered, members=members, seconds=seconds, overrides=overrides, decided=run / DECIDED)

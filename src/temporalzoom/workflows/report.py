@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
+from temporalzoom.console import plain_console
 from temporalzoom.errors import InputError
 from temporalzoom.metrics.bootstrap import (
     AVERAGED,
@@ -126,7 +127,9 @@ def map_intervals(
     everything = dict(truth) | {name: Segments.empty() for name in predictions if name not in truth}
     draws = draw_recordings(len(everything), RESAMPLES)
     parts = []
-    with Progress(console or Console(quiet=True), "intervals", len(draws), "resamples", transient=True) as progress:
+    with Progress(
+        console or plain_console(quiet=True), "intervals", len(draws), "resamples", transient=True
+    ) as progress:
         for first in range(0, len(draws), BATCH):
             parts.append(bootstrap_map(everything, predictions, tious, draws=draws[first : first + BATCH]))
             progress.advance(min(BATCH, len(draws) - first))

@@ -27,6 +27,7 @@ from torch import nn
 
 from temporalzoom.atomic import replacing
 from temporalzoom.config import Config, load_config
+from temporalzoom.console import plain_console
 from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
@@ -137,7 +138,7 @@ def main() -> int:
     try:
         # At once: only training has something to save, and waits for the end of its step itself.
         with interruptible(at_once=True), _alone_in(folder):
-            run_member(folder, Console(stderr=True, soft_wrap=True))  # the runner quotes whole lines of the log
+            run_member(folder, plain_console(stderr=True, soft_wrap=True))  # the runner quotes whole lines of the log
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
