@@ -106,7 +106,7 @@ def test_commands_print_names_as_they_are(bench, tmp_path, tzoom):
     assert [label for label in LABELS if label not in printed] == []
     printed = ran("localize", features[0], "--model", run, "--threshold", 0)
     assert features[0].stem in printed
-    checked = ran("data", "check", bench / "annotations.json")
+    checked = ran("data", "check", bench / "config.yaml")
     assert [label for label in LABELS if label not in checked] == []
     out = tmp_path / "o[/b].json"
     assert str(out) in ran("localize", features[0], "--model", run, "--threshold", 0, "--out", out)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from temporalzoom.segments import Segments
+from temporalzoom.segments import Labels, Segments, as_labels
 
 TIOU = 0.65  # from here on segments of two members are the same instance
 
@@ -37,13 +37,13 @@ def fuse_members(members: Sequence[Segments], tiou: float = TIOU, min_score: flo
         return alone[np.argsort(-alone.scores, kind="stable")].filter(min_score=min_score)
     everything = Segments.concatenate(members)
     owner = np.repeat(np.arange(len(members)), [len(member) for member in members])
-    parts: list[tuple[Floats, Floats, NDArray[np.str_], Floats]] = []
-    for label in np.unique(everything.labels):
+    parts: list[tuple[Floats, Floats, Labels, Floats]] = []
+    for label in sorted(set(everything.labels.tolist())):
         rows = np.flatnonzero(everything.labels == label)
         rows = rows[np.argsort(-everything.scores[rows], kind="stable")]
         columns = everything.starts[rows], everything.ends[rows], everything.scores[rows]
         starts, ends, scores = _fuse_class(*columns, owner[rows], len(members), tiou)
-        parts.append((starts, ends, np.full(len(starts), label), scores))
+        parts.append((starts, ends, as_labels([label] * len(starts)), scores))
     if not parts:
         return Segments([], [], [], [], classes=classes)
     starts, ends, labels, scores = (np.concatenate(column) for column in zip(*parts, strict=True))

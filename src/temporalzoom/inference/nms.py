@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporalzoom.inference.limits import is_one_neighbourhood
-from temporalzoom.metrics.matching import tiou
+from temporalzoom.metrics.pairs import tiou
 
 Floats = NDArray[np.float64]
 

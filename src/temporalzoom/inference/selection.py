@@ -91,10 +91,10 @@ def merge_near(segments: Segments, merge_gap: PerClass) -> Segments:
     that was found surely, and a mean would count them against it. Classes whose gap is 0 stay as they are, overlaps
     too.
     """
-    gaps = {str(label): of_class(merge_gap, str(label)) for label in np.unique(segments.labels)}
+    gaps = {str(label): of_class(merge_gap, str(label)) for label in sorted(set(segments.labels.tolist()))}
     if not any(gaps.values()):
         return segments
-    parts = [segments[np.isin(segments.labels, [label for label, gap in gaps.items() if not gap])]]
+    parts = [segments.filter(labels=[label for label, gap in gaps.items() if not gap])]
     for label, gap in gaps.items():
         if gap:
             part = segments.filter(labels=label).sort("start")

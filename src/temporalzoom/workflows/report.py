@@ -141,7 +141,7 @@ def map_intervals(
 def read_thresholds(given: Sequence[str], evaluation: Evaluation) -> Thresholds:
     """`0.4` for all classes, `serve=0.4` for one; one class may be told from all others. None: nothing was given."""
     parts = (evaluation.truth, evaluation.predictions)
-    labels = {str(label) for part in parts for segments in part.values() for label in np.unique(segments.labels)}
+    labels = {str(label) for part in parts for segments in part.values() for label in segments.labels.tolist()}
     common: float | None = None
     single: dict[str, float] = {}
     for text in given:
