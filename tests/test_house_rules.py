@@ -18,6 +18,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Lowest first. A room imports only from rooms of lower layers.
 LAYERS = (
     ("errors", "json_tree", "segments", "timegrid", "bdr"),
+    ("locks",),
     ("atomic", "config", "console", "device", "interrupts", "progress"),
     ("formats", "signals", "metrics"),
     ("datasets", "models"),
@@ -36,7 +37,8 @@ KNOWS = {
     "segments": set(),
     "timegrid": set(),
     "bdr": set(),
-    "atomic": {"errors"},
+    "atomic": {"errors", "locks"},
+    "locks": {"errors"},
     "interrupts": set(),
     "progress": {"errors"},
     "config": {"errors"},
@@ -44,7 +46,7 @@ KNOWS = {
     "device": {"errors"},
     "formats": {"errors", "segments", "atomic"},
     "metrics": {"errors", "segments"},
-    "signals": {"errors", "segments", "timegrid", "atomic", "console", "device", "interrupts", "progress"},
+    "signals": {"errors", "segments", "timegrid", "atomic", "console", "device", "interrupts", "locks", "progress"},
     "models": {"errors", "bdr", "device"},
     "runs": {"errors", "timegrid", "bdr", "atomic", "config", "models", "signals"},
     "datasets": {"errors", "segments", "timegrid", "atomic", "config", "console", "formats", "progress", "signals"},

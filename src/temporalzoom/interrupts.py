@@ -8,6 +8,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_received: list[int] = []  # of these, in this process
+
+
+def exit_code() -> int:
+    """Of a process that a signal ended: 143 after a termination, else 130, as after Ctrl-C."""
+    return 128 + int(signal.SIGTERM) if signal.SIGTERM in _received[-1:] else 130
+
+
+def stop_on_termination() -> None:
+    """From here on a termination signal is a KeyboardInterrupt, as Ctrl-C is: what is open is closed, and no report of
+    where it struck is printed."""
+
+    def stop(number: int, frame: object) -> None:
+        _received.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, stop)
 
 
 @contextmanager
@@ -24,6 +42,7 @@ def interruptible(*, at_once: bool = False) -> Iterator[threading.Event]:
         return
 
     def stop(number: int, frame: object) -> None:
+        _received.append(number)
         again = event.is_set()
         event.set()
         if again or at_once:

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from temporalzoom.console import plain_console
 from temporalzoom.errors import InputError
+from temporalzoom.interrupts import exit_code, stop_on_termination
 
 # In the order in which a user needs them.
 COMMANDS = (
@@ -33,7 +34,7 @@ class InOrder(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
             note(str(stop) or "stopped")
-            sys.exit(130)
+            sys.exit(exit_code())
 
 
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -112,8 +113,12 @@ def main() -> None:
     """Entry point: bad input is one line (and the table of data problems) and exit code 2, never a traceback."""
     from temporalzoom.datasets.check import DataProblems, problem_table
 
+    stop_on_termination()
     try:
         app()
+    except KeyboardInterrupt:  # before a command has begun, or after it ended
+        note("stopped")
+        sys.exit(exit_code())
     except DataProblems as error:
         notes.print(problem_table(error.problems))
         _fail(str(error))

@@ -13,6 +13,7 @@ import typer
 from temporalzoom.cli.app import DeviceOption, Settings, app, note, notes, say
 from temporalzoom.cli.imports import columns_by_meaning
 from temporalzoom.errors import InputError
+from temporalzoom.interrupts import exit_code
 
 UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
 
@@ -85,7 +86,7 @@ def fit(
         )
     except SweepInterrupted as stop:
         note(f"{stop}\ngo on with: tzoom {shlex.join(sys.argv[1:])}")
-        raise typer.Exit(130) from None
+        raise typer.Exit(exit_code()) from None
     for sentence in summarize(fitted.held_out, fitted.thresholds):
         say(sentence)
     say(f"report: {out / workflow.REPORT}")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from temporalzoom.config import Precision
+from temporalzoom.errors import InputError
 from temporalzoom.models import Outputs
 from temporalzoom.models.runtime import check_precision, denormals_as_zero, device_of, keep_freed_memory, products_in
 
@@ -70,4 +71,6 @@ def run_windows(
             mask = torch.ones(1, last - first, dtype=torch.bool, device=device)
             outputs: Outputs = model(piece, mask, **truth)
             outputs = outputs.map(lambda x: x.cpu()).as_float32().part(keep_first - first, keep_last - first, first)
+        if outputs.logits.isnan().any():
+            raise InputError("the scores of the network are NaN: its weights are damaged, or its input is too large")
         yield outputs

@@ -27,6 +27,7 @@ from temporalzoom.datasets.splits import subject
 from temporalzoom.errors import InputError
 from temporalzoom.formats import Recording, read_predictions, write_annotations
 from temporalzoom.inference.members import TIOU
+from temporalzoom.locks import alone_in
 from temporalzoom.metrics import boundary_errors, evaluate_detections
 from temporalzoom.metrics.operating_point import best_thresholds
 from temporalzoom.progress import clock_time
@@ -116,7 +117,21 @@ def fit(
     """
     console, run = console or plain_console(stderr=True), Path(out)
     where = None if annotations is None else Path(annotations)
-    gathered = gather(Path(recordings), where, run / DATA, options, console)
+    with alone_in(run):
+        return _fit(Path(recordings), where, run, options, members, seconds, overrides, console)
+
+
+def _fit(
+    recordings: Path,
+    annotations: Path | None,
+    run: Path,
+    options: Any,
+    members: int | None,
+    seconds: float | None,
+    overrides: Sequence[str],
+    console: Console,
+) -> Fitted:
+    gathered = gather(recordings, annotations, run / DATA, options, console)
     prepared = prepare(gathered, members=members, seconds=seconds, overrides=overrides, decided=run / DECIDED)
     for line in (*gathered.notes, *in_words(prepared.fingerprint), *prepared.chosen()):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
