@@ -167,7 +167,8 @@ def train(
                 log.write(step, terms | size | scored | {"learning_rate": rate, "seconds": round(seconds, 3)})
             if interrupted.is_set():
                 raise TrainingInterrupted(save(), step)
-            if step % options.checkpoint_every == 0 and step < options.steps:
+            # A state that has just gone wrong would take the place of a good one.
+            if step % options.checkpoint_every == 0 and step < options.steps and not _is_lost(losses[-1], losses):
                 save()
         return save()
 
@@ -175,7 +176,7 @@ def train(
 def _checked_losses(losses: list[float], terms: dict[str, float], step: int, run: Path) -> list[float]:
     """The first loss and the last ones. Where these are out of all proportion, InputError: no such state is saved."""
     losses = [*losses[:1], *[*losses[1:], terms["loss"]][-LAST_STEPS:]] if losses else [terms["loss"]]
-    if len(losses) > LAST_STEPS and sum(losses[1:]) / LAST_STEPS > LOST * max(losses[0], 1.0):
+    if len(losses) > LAST_STEPS and _is_lost(sum(losses[1:]) / LAST_STEPS, losses):
         before = list_checkpoints(run)
         kept = f"; {before[-1]} is from before" if before else ""
         raise InputError(
@@ -183,6 +184,10 @@ def _checked_losses(losses: list[float], terms: dict[str, float], step: int, run
             f"lower training.learning_rate{kept}"
         )
     return losses
+
+
+def _is_lost(loss: float, losses: list[float]) -> bool:
+    return loss > LOST * max(losses[0], 1.0)
 
 
 def check_sizes(split: Split) -> None:
