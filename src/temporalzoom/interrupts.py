@@ -16,16 +16,23 @@ def exit_code() -> int:
     return 128 + int(signal.SIGTERM) if signal.SIGTERM in _received[-1:] else 130
 
 
-def stop_on_termination() -> None:
-    """From here on a termination signal is a KeyboardInterrupt, as Ctrl-C is: what is open is closed, and no report of
-    where it struck is printed."""
+@contextmanager
+def stop_on_termination() -> Iterator[None]:
+    """Inside of the block a termination signal is a KeyboardInterrupt, as Ctrl-C is, so that what is open is closed."""
 
     def stop(number: int, frame: object) -> None:
         _received.append(number)
         raise KeyboardInterrupt
 
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, stop)
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager

@@ -113,9 +113,9 @@ def main() -> None:
     """Entry point: bad input is one line (and the table of data problems) and exit code 2, never a traceback."""
     from temporalzoom.datasets.check import DataProblems, problem_table
 
-    stop_on_termination()
     try:
-        app()
+        with stop_on_termination():
+            app()
     except KeyboardInterrupt:  # before a command has begun, or after it ended
         note("stopped")
         sys.exit(exit_code())
