@@ -18,7 +18,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Lowest first. A room imports only from rooms of lower layers.
 LAYERS = (
     ("errors", "json_tree", "segments", "timegrid", "bdr"),
-    ("atomic", "config", "device", "interrupts", "progress"),
+    ("locks",),
+    ("atomic", "config", "console", "device", "interrupts", "progress"),
     ("formats", "signals", "metrics"),
     ("datasets", "models"),
     ("runs",),
@@ -36,22 +37,24 @@ KNOWS = {
     "segments": set(),
     "timegrid": set(),
     "bdr": set(),
-    "atomic": {"errors"},
+    "atomic": {"errors", "locks"},
+    "locks": {"errors"},
     "interrupts": set(),
     "progress": {"errors"},
     "config": {"errors"},
+    "console": set(),
     "device": {"errors"},
     "formats": {"errors", "segments", "atomic"},
     "metrics": {"errors", "segments"},
-    "signals": {"errors", "segments", "timegrid", "atomic", "device", "interrupts", "progress"},
+    "signals": {"errors", "segments", "timegrid", "atomic", "console", "device", "interrupts", "locks", "progress"},
     "models": {"errors", "bdr", "device"},
     "runs": {"errors", "timegrid", "bdr", "atomic", "config", "models", "signals"},
-    "datasets": {"errors", "segments", "timegrid", "atomic", "config", "formats", "progress", "signals"},
+    "datasets": {"errors", "segments", "timegrid", "atomic", "config", "console", "formats", "progress", "signals"},
     "training": {"errors", "segments", "timegrid", "bdr", "atomic", "config", "datasets", "models", "runs", "signals"}
-    | {"interrupts", "progress"},
+    | {"console", "interrupts", "progress"},
     "inference": {"errors", "segments", "timegrid", "bdr", "atomic", "config", "formats", "metrics", "models", "runs"}
     | {"signals"},
-    "viewer": {"errors", "segments", "timegrid", "atomic", "metrics", "progress"},
+    "viewer": {"errors", "segments", "timegrid", "atomic", "console", "metrics", "progress"},
 }
 OUTSIDE = {"__init__", "__main__"}  # of the package: what the public may know, and `python -m temporalzoom`
 CORE = {"torch", "numpy", "scipy", "safetensors", "pydantic", "pydantic_core", "yaml", "typer", "rich", "matplotlib"}

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from temporalzoom.interrupts import SIGNALS, interruptible
+from temporalzoom.interrupts import SIGNALS, exit_code, interruptible, stop_on_termination
 
 
 @pytest.fixture(autouse=True)
@@ -72,3 +72,27 @@ def test_children_of_the_tests_do_not_ignore_ctrl_c():
     """Even where the tests themselves run in the background of a script."""
     code = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "True\n"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_the_exit_code_tells_what_ended_it(number, code):
+    with pytest.raises(KeyboardInterrupt), interruptible(at_once=True):
+        signal.raise_signal(number)
+    assert exit_code() == code
+
+
+def test_termination_is_a_keyboard_interrupt_inside_of_the_command():
+    with pytest.raises(KeyboardInterrupt), stop_on_termination():
+        signal.raise_signal(signal.SIGTERM)
+    assert exit_code() == 143
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_demo_that_is_stopped_says_so_in_one_line(tmp_path, number, code):
+    command = [sys.executable, "-m", "temporalzoom", "demo", "--out", str(tmp_path / "demo")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert "training" in process.stderr.readline()
+    process.send_signal(number)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == code and "Traceback" not in err
+    assert err.strip().splitlines()[-1].startswith("stopped")

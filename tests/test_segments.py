@@ -95,7 +95,7 @@ def test_times_that_are_no_numbers_are_refused():
 
 def test_empty():
     assert len(Segments.empty()) == 0 and Segments.empty() == Segments([], [], [])
-    assert Segments.empty().labels.dtype.kind == "U"
+    assert Segments.empty().labels.dtype == object
     for same in (Segments.empty().sort(), Segments.empty().shift(3), Segments.empty().clip(1), Segments.empty().top(5)):
         assert same == Segments.empty()
 
@@ -543,3 +543,27 @@ def test_no_two_segments_of_a_lane_overlap_and_no_lane_is_wasted(rows: list):
 def test_examples_in_the_docstrings():
     results = doctest.testmod(container)
     assert results.failed == 0 and results.attempted > 20
+
+
+def test_labels_are_kept_to_the_last_character():
+    """Fixed-width strings of numpy drop a NUL at the end."""
+    names = ["walk", "walk\0", "walk\0\0", ""]
+    segments = Segments([0, 1, 2, 3], [1, 2, 3, 4], names)
+    assert segments.labels.tolist() == names and [row[2] for row in segments] == names
+    assert segments.filter(labels="walk\0").starts.tolist() == [1]
+    assert segments.union().labels.tolist() == names
+    assert Segments.from_records(segments.to_records()) == segments
+    assert segments != Segments([0, 1, 2, 3], [1, 2, 3, 4], ["walk"] * 4)
+
+
+def test_one_long_label_does_not_lengthen_the_others():
+    segments = Segments(np.zeros(20_000), np.ones(20_000), ["x" * 2_000_000, *["y"] * 19_999])
+    assert segments.labels.nbytes < 1e6
+    assert len(segments.sort("start").filter(labels="y").shift(1)) == 19_999
+    assert len(Segments.concatenate([segments, segments])) == 40_000
+
+
+def test_labels_that_are_no_strings_become_some():
+    assert Segments([0, 1], [1, 2], [3, np.str_("a")]).labels.tolist() == ["3", "a"]
+    assert Segments([0, 1], [1, 2], np.array(["b", "a"])).labels.tolist() == ["b", "a"]
+    assert all(type(label) is str for label in Segments([0], [1], np.array(["b"], object)).labels)

@@ -8,6 +8,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_received: list[int] = []  # of these, in this process
+
+
+def exit_code() -> int:
+    """Of a process that a signal ended: 143 after a termination, else 130, as after Ctrl-C."""
+    return 128 + int(signal.SIGTERM) if signal.SIGTERM in _received[-1:] else 130
+
+
+@contextmanager
+def stop_on_termination() -> Iterator[None]:
+    """Inside of the block a termination signal is a KeyboardInterrupt, as Ctrl-C is, so that what is open is closed."""
+
+    def stop(number: int, frame: object) -> None:
+        _received.append(number)
+        raise KeyboardInterrupt
+
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager
@@ -24,6 +49,7 @@ def interruptible(*, at_once: bool = False) -> Iterator[threading.Event]:
         return
 
     def stop(number: int, frame: object) -> None:
+        _received.append(number)
         again = event.is_set()
         event.set()
         if again or at_once:

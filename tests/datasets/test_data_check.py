@@ -21,6 +21,7 @@ from temporalzoom.datasets.check import (
     load_and_check,
     problem_table,
     raise_on_problems,
+    rate_problems,
 )
 from temporalzoom.datasets.statistics import covered_time, describe, overlapping_instances, statistics
 from temporalzoom.errors import InputError
@@ -356,3 +357,15 @@ def test_a_forgotten_raw_is_named():
     assert not check_recording(recording, rows, TimeGrid(1, 1, 50.0))
     [problem] = check_recording(recording, rows[:500], TimeGrid(25, 50, 50.0))
     assert "data.raw" not in problem.detail
+
+
+def test_values_that_no_network_can_take_are_problems(tmp_path):
+    features = np.ones((4, 2), np.float32)
+    features[1, 1] = -1e30
+    found = check_recording(Recording("a"), features, None)
+    assert [(problem.video, problem.kind) for problem in found] == [("a", "too large")] and "1e+30" in found[0].detail
+
+
+def test_rates_of_videos_are_compared_too():
+    found = rate_problems({"a": 4 / 25, "b": 4 / 25, "c": 4 / 30})
+    assert [(problem.video, problem.kind) for problem in found] == [("c", "other rate")]

@@ -8,7 +8,8 @@ import torch
 
 from temporalzoom.bdr import distance_targets
 from temporalzoom.config import InferenceConfig
-from temporalzoom.inference.decoding import decode, expected_tiou, find_candidates, refine
+from temporalzoom.inference.candidates import Fields, find_candidates
+from temporalzoom.inference.decoding import decode, expected_tiou, refine
 from temporalzoom.models import Outputs, Points
 from temporalzoom.timegrid import TimeGrid
 
@@ -36,6 +37,10 @@ def make_outputs(detections, length=LENGTH, boundaries=None, joint=False):
         outputs.distances = distance_targets(*boundaries, length, channels=channels)
         outputs.distance_log_variance = torch.zeros_like(outputs.distances)
     return outputs
+
+
+def fields_of(outputs):
+    return Fields(outputs.distances.numpy(), outputs.distance_log_variance.numpy())
 
 
 def seconds(position):
@@ -82,7 +87,7 @@ def test_min_score_is_the_lowest_score_there_is():
 @pytest.mark.parametrize("suppression", ["none", "soft", "hard"])
 def test_nothing_found(suppression):
     empty = decode(make_outputs([]), CLASSES, GRID, DURATION, options(suppression=suppression, refine="newton"))
-    assert len(empty) == 0 and empty.starts.dtype == np.float64 and empty.labels.dtype.kind == "U"
+    assert len(empty) == 0 and empty.starts.dtype == np.float64 and empty.labels.dtype == object
 
 
 def test_segments_are_clipped_to_the_recording_and_vanish_outside():
@@ -135,7 +140,7 @@ def test_starts_follow_the_start_field_and_ends_the_end_field():
 
 def test_no_move_beyond_the_limit():
     outputs = make_outputs([(10, 0, 0.9, 5.0, 15.0)], boundaries=([1.5], [17.5]))
-    moved = refine(find_candidates(outputs, PLAIN), outputs, options(refine="newton", max_move=0.3))
+    moved = refine(find_candidates(outputs, PLAIN), fields_of(outputs), options(refine="newton", max_move=0.3))
     assert (moved.starts[0], moved.ends[0]) == (5.0, pytest.approx(17.5, abs=1e-5))
 
 
@@ -146,7 +151,7 @@ def test_fusion_weighs_box_and_field_by_their_variances(box, field, share):
     outputs = make_outputs([(10, 0, 0.9, 5.0, 15.0)], boundaries=([4.0], [14.0]))
     outputs.offset_log_variance.fill_(box)
     outputs.distance_log_variance.fill_(field)
-    fused = refine(find_candidates(outputs, PLAIN), outputs, options(refine="fuse"))
+    fused = refine(find_candidates(outputs, PLAIN), fields_of(outputs), options(refine="fuse"))
     assert fused.starts[0] == pytest.approx(5 - share, abs=1e-4) and fused.ends[0] == pytest.approx(
         15 - share, abs=1e-4
     )
@@ -188,9 +193,9 @@ def test_rows_of_a_pyramid_stand_where_their_points_say():
 def test_without_a_box_variance_segments_are_still_refined():
     outputs = make_outputs([(20, 0, 0.9, 10.6, 30.4)], boundaries=([10.0], [31.0]))
     outputs.offset_log_variance = None
-    found = refine(find_candidates(outputs, PLAIN), outputs, options(refine="newton"))
+    found = refine(find_candidates(outputs, PLAIN), fields_of(outputs), options(refine="newton"))
     assert (found.starts[0], found.ends[0]) == (pytest.approx(10.0), pytest.approx(31.0))
-    fused = refine(find_candidates(outputs, PLAIN), outputs, options(refine="fuse"))
+    fused = refine(find_candidates(outputs, PLAIN), fields_of(outputs), options(refine="fuse"))
     assert 10.0 < fused.starts[0] < 10.6 and 30.4 < fused.ends[0] < 31.0
 
 
@@ -200,7 +205,7 @@ def test_an_end_without_a_zero_keeps_the_variance_of_its_box(mode):
     outputs = make_outputs([(10, 0, 0.9, 5.0, 15.0)], boundaries=([5.5], [30.0]))
     outputs.offset_log_variance.fill_(math.log(25.0))
     outputs.distance_log_variance.fill_(math.log(0.25))
-    found = refine(find_candidates(outputs, PLAIN), outputs, options(refine=mode))
+    found = refine(find_candidates(outputs, PLAIN), fields_of(outputs), options(refine=mode))
     sure = 1 / (1 / 0.25 + 1 / 25.0) if mode == "fuse" else 0.25
     assert found.variances[0] == pytest.approx([sure, 25.0], rel=1e-5)
 
@@ -208,7 +213,7 @@ def test_an_end_without_a_zero_keeps_the_variance_of_its_box(mode):
 def test_a_segment_that_would_be_turned_around_keeps_its_variances():
     outputs = make_outputs([(10, 0, 0.9, 9.0, 11.0)], boundaries=([10.0], [10.0]))
     outputs.offset_log_variance.fill_(math.log(25.0))
-    found = refine(find_candidates(outputs, PLAIN), outputs, options(refine="newton", max_move=1.0))
+    found = refine(find_candidates(outputs, PLAIN), fields_of(outputs), options(refine="newton", max_move=1.0))
     assert (found.starts[0], found.ends[0]) == (9.0, 11.0)
     assert found.variances[0] == pytest.approx([25.0, 25.0], rel=1e-5)
 
@@ -216,7 +221,7 @@ def test_a_segment_that_would_be_turned_around_keeps_its_variances():
 def test_without_a_box_variance_an_end_without_a_zero_has_the_assumed_one():
     outputs = make_outputs([(10, 0, 0.9, 5.0, 15.0)], boundaries=([5.5], [30.0]))
     outputs.offset_log_variance = None
-    found = refine(find_candidates(outputs, PLAIN), outputs, options(refine="fuse", max_move=0.3))
+    found = refine(find_candidates(outputs, PLAIN), fields_of(outputs), options(refine="fuse", max_move=0.3))
     assert found.variances[0] == pytest.approx([1 / (1 + 1), 1.0])  # a third of 0.3 * 10, squared
 
 

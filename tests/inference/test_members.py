@@ -12,7 +12,7 @@ from temporalzoom.datasets.samples import Split
 from temporalzoom.errors import InputError
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.inference.members import fuse_members
-from temporalzoom.metrics.matching import tiou
+from temporalzoom.metrics.pairs import tiou
 from temporalzoom.runs.checkpoint import find_checkpoint
 from temporalzoom.runs.members import FILE, Members, read_members, write_members
 from temporalzoom.segments import Segments

@@ -2,13 +2,14 @@
 
 import copy
 import json
+import os
 import shutil
 from dataclasses import replace
 
 import pytest
 import torch
 from rich.console import Console
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from temporalzoom.errors import InputError
 from temporalzoom.runs import checkpoint as checkpoint_module
@@ -20,6 +21,7 @@ from temporalzoom.runs.checkpoint import (
     load_optimizer,
     load_weights,
     read_info,
+    remove_drafts,
     save_checkpoint,
 )
 from temporalzoom.runs.description import describe
@@ -281,3 +283,47 @@ def test_no_run_there(tmp_path, what):
         (path / "checkpoints").mkdir(parents=True)
     with pytest.raises(InputError, match=str(path)):
         find_checkpoint(path)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_weights_that_are_no_numbers_are_refused(tmp_path, state, value):
+    """A network with them finds nothing, and says so of any recording."""
+    folder = save(tmp_path, state)
+    for which, load in (("average", load_network), ("weights", None), ("optimizer", None)):
+        file = folder / f"{which}.safetensors"
+        good = load_file(file)
+        name = next(key for key, tensor in good.items() if tensor.is_floating_point() and tensor.ndim)
+        bad = {key: tensor.clone() for key, tensor in good.items()}
+        bad[name].view(-1)[0] = value
+        save_file(bad, file)
+        model, optimizer = fresh(state)
+        with pytest.raises(InputError, match=r"holds 1 values that are NaN or infinite") as error:
+            if load is not None:
+                load(folder, read_info(folder))
+            elif which == "weights":
+                load_weights(folder, model, which)
+            else:
+                load_optimizer(folder, model, optimizer)
+        assert str(error.value).startswith(f"{file}: {name!r}") and "\n" not in str(error.value)
+        save_file(good, file)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes are those of POSIX")
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_all_files_have_the_mode_of_the_umask(tmp_path, state, mask):
+    before = os.umask(mask)
+    try:
+        folder = save(tmp_path, state)
+    finally:
+        os.umask(before)
+    assert {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()} == dict.fromkeys(FILES, 0o666 & ~mask)
+
+
+def test_what_a_killed_process_left_is_swept(tmp_path, state):
+    folder = save(tmp_path, state)
+    for draft in (folder.with_name("step-0000009.tmp"), tmp_path / "best.tmp"):
+        draft.mkdir()
+        (draft / "average.safetensors").write_text("half")
+    (tmp_path / "mine.tmp").mkdir()
+    remove_drafts(tmp_path)
+    assert sorted(p.name for p in tmp_path.rglob("*.tmp")) == ["mine.tmp"] and list_checkpoints(tmp_path) == [folder]

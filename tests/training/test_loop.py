@@ -276,7 +276,7 @@ def test_divergence_is_told_and_earlier_checkpoints_stay(tmp_path, tiny_config, 
 
 def test_features_that_are_not_numbers_are_told(tmp_path, tiny_config, tiny_split):
     samples = tuple(replace(s, signal=np.full_like(s.features, np.nan)) for s in tiny_split.samples)
-    with pytest.raises(InputError, match="diverged at step 1"):
+    with pytest.raises(InputError, match="train_0000: features hold the value nan"):
         run_training(tiny_config(), Split(samples, tiny_split.classes), tmp_path)
 
 
@@ -430,3 +430,27 @@ def test_the_command_line_is_interrupted_and_resumed(tmp_path, tiny_overrides):
     assert resumed.returncode == 0, resumed.stderr
     assert read_info(find_checkpoint(run)).step == 120
     assert [line["step"] for line in read_metrics(run / "metrics.jsonl")] == list(range(1, 121))
+
+
+@pytest.mark.parametrize("value", [1e30, -1e30, np.inf])
+def test_features_that_are_too_large_name_their_recording(tmp_path, tiny_config, tiny_split, value):
+    """The learning rate has nothing to do with it."""
+    first, second, *rest = tiny_split.samples
+    signal = second.signal.copy()
+    signal[3, 1] = value
+    samples = (first, replace(second, signal=signal), *rest)
+    with pytest.raises(InputError, match=f"{second.name}: features hold the value") as error:
+        run_training(tiny_config(), Split(samples, tiny_split.classes), tmp_path)
+    assert "learning_rate" not in str(error.value)
+
+
+def test_a_loss_out_of_all_proportion_is_a_divergence(tmp_path, tiny_config, tiny_split):
+    """Finite numbers, and nothing learned: the last good state stays, no other is saved."""
+    config = tiny_config("training.learning_rate=10", "training.steps=300", "training.checkpoint_every=1")
+    with pytest.raises(InputError, match=r"diverged at step \d+: the loss is .*lower training.learning_rate") as error:
+        run_training(config, tiny_split, tmp_path)
+    assert "\n" not in str(error.value)
+    step = int(str(error.value).split("at step ")[1].split(":")[0])
+    saved = read_info(find_checkpoint(tmp_path)).step
+    assert saved < step < 300
+    assert str(find_checkpoint(tmp_path)) in str(error.value)

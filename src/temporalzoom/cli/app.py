@@ -7,10 +7,12 @@ from importlib import metadata
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.text import Text
 from typer.core import TyperGroup
 
+from temporalzoom.console import plain_console
 from temporalzoom.errors import InputError
+from temporalzoom.interrupts import exit_code, stop_on_termination
 
 # In the order in which a user needs them.
 COMMANDS = (
@@ -32,7 +34,7 @@ class InOrder(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
             note(str(stop) or "stopped")
-            sys.exit(130)
+            sys.exit(exit_code())
 
 
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -47,8 +49,8 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Look at data, import annotations, make data.", no_args_is_help=True, context_settings=HELP)
 app.add_typer(data_app, name="data")
-screen = Console()
-notes = Console(stderr=True)
+screen = plain_console()
+notes = plain_console(stderr=True)
 
 Budget = Annotated[
     float | None, typer.Option(min=0, max=1, help="Share of positions that may go deep (tzn); default: as trained")
@@ -112,7 +114,11 @@ def main() -> None:
     from temporalzoom.datasets.check import DataProblems, problem_table
 
     try:
-        app()
+        with stop_on_termination():
+            app()
+    except KeyboardInterrupt:  # before a command has begun, or after it ended
+        note("stopped")
+        sys.exit(exit_code())
     except DataProblems as error:
         notes.print(problem_table(error.problems))
         _fail(str(error))
@@ -121,6 +127,6 @@ def main() -> None:
 
 
 def _fail(message: str) -> None:
-    notes.print("[bold red]error:[/] ", end="")
+    notes.print(Text("error:", style="bold red"), end=" ")
     notes.print(message, markup=False, highlight=False, soft_wrap=True)
     sys.exit(2)

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from temporalzoom.cli.app import app, notes, screen
 from temporalzoom.errors import InputError
+from temporalzoom.interrupts import exit_code
 
 # Names that earlier versions had, and what they are called.
 RENAMED = {"sbhar-stem": "sbhar", "sbhar": "sbhar-windows"}
@@ -89,7 +90,7 @@ def _run(
     except SweepInterrupted as stop:
         again = shlex.join(sys.argv[1:])
         notes.print(f"{stop}\ngo on with: tzoom {again}", markup=False, highlight=False, soft_wrap=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(exit_code()) from None
     for grid in read_results(results):
         screen.print(terminal(grid, screen.width), highlight=False)
     written = folder / results_file(table, folds)

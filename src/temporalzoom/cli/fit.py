@@ -25,6 +25,7 @@ from temporalzoom.cli.imports import (
     reading_options,
 )
 from temporalzoom.errors import InputError
+from temporalzoom.interrupts import exit_code
 
 UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
 
@@ -110,7 +111,7 @@ def fit(
         )
     except SweepInterrupted as stop:
         note(f"{stop}\ngo on with: tzoom {shlex.join(sys.argv[1:])}")
-        raise typer.Exit(130) from None
+        raise typer.Exit(exit_code()) from None
     for sentence in summarize(fitted.held_out, fitted.thresholds):
         say(sentence)
     say(f"report: {out / workflow.REPORT}")

@@ -29,6 +29,7 @@ from temporalzoom.cli.app import (
     screen,
 )
 from temporalzoom.errors import InputError
+from temporalzoom.interrupts import exit_code
 from temporalzoom.json_tree import nan_to_null
 
 
@@ -44,7 +45,7 @@ def demo(
         results = run_demo(out, seed, notes)
     except KeyboardInterrupt as stop:
         notes.print(str(stop) or "stopped", markup=False, highlight=False, soft_wrap=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(exit_code()) from None
     screen.print(results_table(results))
     if video := results["video"]:
         score = f"mAP@0.5 {100 * video['mAP']['0.5']:.1f} on unseen clips"
@@ -79,7 +80,7 @@ def train(
     except TrainingInterrupted as stop:
         again = shlex.join([a for a in sys.argv[1:] if a != "--resume"])
         note(f"{stop}\ngo on with: tzoom {again} --resume")
-        raise typer.Exit(130) from None
+        raise typer.Exit(exit_code()) from None
     report_skipped(run.skipped)
     say(f"saved {run.checkpoint}")
     if run.has_test:
@@ -270,7 +271,7 @@ def sweep(
     except SweepInterrupted as stop:
         again = shlex.join(sys.argv[1:])
         note(f"{stop}\ngo on with: tzoom {again}")
-        raise typer.Exit(130) from None
+        raise typer.Exit(exit_code()) from None
     screen.print(results_table(result.done))
     if result.failed:
         screen.print(failures_table(result.failed))

@@ -11,8 +11,13 @@ Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 BelowOne = Annotated[float, Field(ge=0, lt=1)]
-Count = Annotated[int, Field(ge=1)]
-FromZero = Annotated[int, Field(ge=0)]
+# More than anybody needs, less than what a machine never comes back from.
+Count = Annotated[int, Field(ge=1, le=10**8)]
+FromZero = Annotated[int, Field(ge=0, le=10**8)]
+Layers = Annotated[int, Field(ge=1, le=64)]
+Width = Annotated[int, Field(ge=1, le=2**14)]  # channels, or heads
+Reach = Annotated[int, Field(ge=1, le=2**16)]  # positions
+Length = Annotated[int, Field(ge=1, le=2**20)]  # positions, or rows
 Precision = Literal["float32", "bfloat16", "float16"]
 Device = Literal["auto", "cpu", "cuda", "mps"]
 

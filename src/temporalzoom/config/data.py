@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from temporalzoom.config.base import Count, FromZero, NotNegative, Positive, Section
+from temporalzoom.config.base import FromZero, Length, NotNegative, Positive, Section
 
 Tree = dict[str, dict[str, Any]]
 # What the recipes of raw signals share: crops begin at any row, and time is warped before windows are cut ...
@@ -16,6 +16,8 @@ RAW_COMPANIONS: Tree = {"augment": {"shift": True, "warp": 0.3}}
 INERTIAL_COMPANIONS: Tree = {"augment": {"shift": True, "warp": 0.3, "rotate": 15.0}}
 # Features that a backbone makes change as it is trained: their mean and variance are not known before.
 VIDEO_COMPANIONS: Tree = {"model": {"standardize": False}}
+# The protocols of the field's data sets count segments per video, however long it is.
+PROTOCOL_COMPANIONS: Tree = {"inference": {"limit_span": None}}
 
 
 class Splits(Section):
@@ -25,7 +27,7 @@ class Splits(Section):
     """the recordings of this subject are the test subset, all others train"""
     validation_fold: Annotated[int, Field(ge=0, lt=4)] | None = None
     """for tuning: every fourth subject of the training subset plays the test, and the real test subset stays unseen"""
-    folds: Annotated[int, Field(ge=2)] | None = None
+    folds: Annotated[int, Field(ge=2, le=10**6)] | None = None
     """cross-validation: all subjects, in order, are dealt to this many folds"""
     fold: FromZero = 0
     """with `folds`: the subjects of this one are the test subset, all others train"""
@@ -68,7 +70,7 @@ class AnnotatedFiles(Splits):
     """learn when something happens, not what; `inference.video_scores` may add the labels"""
     clip: bool = False
     """cut instances to their recording, drop those of which nothing is left, and say how many"""
-    resize: Count | None = None
+    resize: Length | None = None
     """interpolate the features of every recording to this many positions; null: as they are"""
     train_subset: str = "train"
     """subset to train on"""
@@ -198,11 +200,11 @@ class ZoomBenchData(Section):
     source: Literal["zoombench"]
     seed: FromZero | None = None
     """of `zoombench`: what the sequences are drawn from; null: the seed of the training"""
-    sequences: Count = 96
+    sequences: Length = 96
     """of `zoombench`: training sequences"""
-    test_sequences: Count = 48
+    test_sequences: Length = 48
     """of `zoombench`: test sequences"""
-    length: Count = 512
+    length: Length = 512
     """of `zoombench`: positions per sequence"""
 
 
@@ -243,6 +245,9 @@ def companions(data: Any) -> Tree:
         return {}
     if kind_of(data) == "inertial":
         return INERTIAL_COMPANIONS
+    protocol = PROTOCOL_COMPANIONS if kind_of(data) == "videos" else {}
     if data.get("videos") is not None and data.get("features") is None:
-        return VIDEO_COMPANIONS
+        return VIDEO_COMPANIONS | protocol
+    if protocol:
+        return protocol
     return RAW_COMPANIONS if data.get("raw") is True else {}

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from temporalzoom.config.base import BelowOne, Count, FromZero, NotNegative, Positive, Section, Share
+from temporalzoom.config.base import BelowOne, Layers, NotNegative, Positive, Reach, Section, Share, Width
 
 Tree = dict[str, dict[str, Any]]
 # What a network needs to know about its input: kept where another architecture takes the place of a recipe's.
@@ -26,20 +26,20 @@ class NetworkSection(Section):
     companions: ClassVar[Tree] = {}
 
     name: str
-    width: Count = 128
+    width: Width = 128
     """channels of the network"""
     standardize: bool = True
     """every input channel to zero mean and unit variance, as measured on the training subset"""
-    stem: tuple[Count, ...] = ()
+    stem: tuple[Reach, ...] = ()
     """strides of convolutions over raw rows, in the place of windows; their product is `data.stride`"""
 
 
 class EncoderSection(NetworkSection):
     """What `uniform-N` and `tzn` share."""
 
-    heads: Count = 4
+    heads: Width = 4
     """heads of attention"""
-    window: Count | None = 16
+    window: Reach | None = 16
     """reach of attention in positions; null: global"""
     dropout: Share = 0.0
     """of single values of a residual branch"""
@@ -56,7 +56,7 @@ class EncoderSection(NetworkSection):
 class UniformSection(EncoderSection):
     """`uniform-N`: the same N transformer layers at every position."""
 
-    name: Annotated[str, Field(pattern=r"^uniform-\d{1,3}$")] = "uniform-6"
+    name: Annotated[str, Field(pattern=r"^uniform-([0-9]|[1-5][0-9]|6[0-4])$")] = "uniform-6"
     """`uniform-N`: N transformer layers at every position"""
 
     @property
@@ -69,11 +69,11 @@ class PaperVariants(Section):
 
     combine: Literal["residual", "logits", "features", "layers"] = "residual"
     """how the deep path's result is combined with the shallow one"""
-    head_width: Count | None = None
+    head_width: Width | None = None
     """hidden width of the mlp heads; null: half of `model.width`"""
     context: Literal["convolution", "attention"] = "convolution"
     """how the surroundings of a position are read for its uncertainty: by a convolution, or by three local layers"""
-    deep_window: Count = 32
+    deep_window: Reach = 32
     """with `zoom` 0: how far apart two active positions may be to attend to each other"""
     supervision: Literal["value", "penalty"] = "value"
     """how tau is learned: from the measured value of depth, or from the detection loss with a linear penalty"""
@@ -108,13 +108,13 @@ class ZoomSection(EncoderSection):
 
     name: Literal["tzn"] = "tzn"
     """Temporal Zoom Network: a shallow network everywhere, a deep one where it is expected to pay"""
-    shallow_layers: FromZero = 0
+    shallow_layers: Annotated[int, Field(ge=0, le=64)] = 0
     """transformer layers at every position; 0: convolutions alone"""
-    deep_layers: Count = 4
+    deep_layers: Layers = 4
     """transformer layers at active positions"""
-    expansion: Count = 2
+    expansion: Layers = 2
     """width of the feed-forward layers, in units of `width`"""
-    zoom: FromZero = 24
+    zoom: Annotated[int, Field(ge=0, le=2**16)] = 24
     """an active position attends to the shallow tokens this many positions to either side; 0: to active ones only"""
     share: Share = 0.1
     """share of the positions that go deep, learned in training"""
@@ -135,10 +135,10 @@ class ActionFormerSection(NetworkSection):
     """`actionformer`, as published."""
 
     name: Literal["actionformer"] = "actionformer"
-    width: Count = 512
+    width: Width = 512
     standardize: bool = False
-    heads: Count = 4
-    window: Count | None = 9
+    heads: Width = 4
+    window: Reach | None = 9
     drop_path: BelowOne = 0.1
     layer_scale: Positive | None = 1e-4
     levels: Annotated[int, Field(ge=1, le=12)] = 6
@@ -150,12 +150,12 @@ class TriDetSection(NetworkSection):
     companions: ClassVar[Tree] = {"training": {"quality_power": 0.2}}
 
     name: Literal["tridet"] = "tridet"
-    width: Count = 512
+    width: Width = 512
     standardize: bool = False
     drop_path: BelowOne = 0.1
     layer_scale: Positive | None = 1e-4
     levels: Annotated[int, Field(ge=1, le=12)] = 6
-    bins: Count = 16
+    bins: Annotated[int, Field(ge=1, le=1024)] = 16
     """tridet: neighbours to either side that may hold the boundary"""
     granularity: Positive = 5.0
     """tridet: the wide kernel against the narrow one, k"""
@@ -165,7 +165,7 @@ class TemporalMaxerSection(NetworkSection):
     """`temporalmaxer`, as published."""
 
     name: Literal["temporalmaxer"] = "temporalmaxer"
-    width: Count = 512
+    width: Width = 512
     standardize: bool = False
     levels: Annotated[int, Field(ge=1, le=12)] = 6
 
@@ -180,11 +180,11 @@ class BMNSection(NetworkSection):
     levels: ClassVar[int] = 1
 
     name: Literal["bmn"] = "bmn"
-    width: Count = 256
+    width: Width = 256
     standardize: bool = False
-    durations: Count = 64
+    durations: Annotated[int, Field(ge=1, le=4096)] = 64
     """bmn: longest segment of the map, in positions"""
-    samples: Count = 32
+    samples: Annotated[int, Field(ge=1, le=1024)] = 32
     """bmn: points at which a candidate segment is read"""
 
 

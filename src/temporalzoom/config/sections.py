@@ -17,9 +17,11 @@ from temporalzoom.config.base import (
     Count,
     Device,
     FromZero,
+    Length,
     NotNegative,
     Positive,
     Precision,
+    Reach,
     Section,
     Share,
     sections_of,
@@ -39,7 +41,7 @@ class FrameAugmentConfig(Section):
     """a random square of the picture, smaller by up to this share"""
     colour: BelowOne = 0.0
     """brightness, contrast and saturation up or down by up to this share"""
-    jitter: FromZero = 0
+    jitter: Annotated[int, Field(ge=0, le=2**16)] = 0
     """a frame may be shown up to this many frames early or late; their order stays"""
 
 
@@ -50,7 +52,7 @@ class BackboneConfig(Section):
     """with `data.videos`: `swin3d_t`, `swin3d_s`, `swin3d_b` or `efficientnet_lite0`"""
     weights: str | None = None
     """of `swin3d_*`: `kinetics400`, `random`, or a checkpoint file; null: the backbone's own"""
-    size: Count | None = None
+    size: Annotated[int, Field(ge=1, le=4096)] | None = None
     """side of the frames in pixels; null: the backbone's own"""
     trainable: int | Literal["all", "none"] = "all"
     """`all`, `none`, or a number of blocks, the last ones"""
@@ -114,9 +116,9 @@ class BDRConfig(Section):
 class TrainingConfig(Section):
     steps: Count = 1200
     """optimizer steps"""
-    batch_size: Count = 8
+    batch_size: Reach = 8
     """crops per batch"""
-    length: Count = 192
+    length: Length = 192
     """positions per crop"""
     accumulate: Count = 1
     """batches per optimizer step"""
@@ -163,7 +165,7 @@ class InferenceConfig(Section):
     min_score: Share = 0.001
     """candidates with a lower score are dropped; default of `bmn`: 1e-5"""
     candidates: Count = 2000
-    """highest scores that enter suppression"""
+    """highest scores that enter suppression, within `inference.limit_span`"""
     suppression: Literal["soft", "hard", "none", "bmn"] = "soft"
     """of duplicates; `bmn`: as that model was published, and its default"""
     sigma: Positive = 0.5
@@ -173,7 +175,9 @@ class InferenceConfig(Section):
     voting: Annotated[float, Field(gt=0, le=1)] | None = None
     """candidates with this tIoU to a selected segment vote on its ends; null: none do"""
     max_segments: Count = 200
-    """per recording"""
+    """most that are kept, within `inference.limit_span`"""
+    limit_span: Annotated[int, Field(ge=1, le=10**9)] | None = 512
+    """positions to either side within which the two limits hold; null, default of the video data sets: everywhere"""
     refine: Literal["none", "snap", "newton", "fuse"] = "fuse"
     """how zero crossings move segment ends: not, to the nearest, by Newton steps, fused by predicted variances"""
     max_move: Share = 0.3
@@ -184,7 +188,7 @@ class InferenceConfig(Section):
     """with `snap`: of crossings closer than half of this, in positions, the steepest stays"""
     certainty: NotNegative = 4.0
     """scores are multiplied by the expected tIoU, from predicted variances, to this power"""
-    max_length: Count = 2304
+    max_length: Length = 2304
     """longer sequences are cut into overlapping windows"""
     precision: Precision = "float32"
     """of the products in the network"""

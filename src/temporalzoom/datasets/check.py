@@ -21,6 +21,7 @@ from temporalzoom.timegrid import TimeGrid
 
 Features = NDArray[np.float32]
 MISSING = "missing features"
+LARGEST = 1e15  # of a feature: the squares of a recording's features still have a sum in float32
 RATE_TOLERANCE = 0.05  # by which the time of a position may differ: sensors drift, but 25 is not 30
 
 
@@ -176,6 +177,11 @@ def check_rates(annotations: Annotations, grid_for: Callable[[Recording], TimeGr
             steps[name] = grid_for(recording).step_seconds
         except ValueError:
             continue  # no time grid, which is a problem already
+    return rate_problems(steps)
+
+
+def rate_problems(steps: Mapping[str, float]) -> list[Problem]:
+    """steps: seconds that a position lasts, by recording."""
     usual = float(np.median(list(steps.values()))) if steps else 0.0
     detail = "a position lasts {:.4g} s, in most recordings {:.4g} s: bring them to one rate (tzoom extract --fps)"
     off = {name: step for name, step in steps.items() if abs(step / usual - 1) > RATE_TOLERANCE}
@@ -225,6 +231,8 @@ def _not_finite(features: Features) -> Iterator[tuple[str, str]]:
     if bad.any():
         rows = np.flatnonzero(bad.any(axis=1))
         yield "NaN or Inf", f"{int(bad.sum())} of {bad.size} values, in {len(rows)} positions, the first {rows[0]}"
+    elif features.size and (largest := float(max(features.max(), -features.min()))) > LARGEST:
+        yield "too large", f"a value has the size {largest:.3g}, the largest may have {LARGEST:g}"
 
 
 def _segments(

@@ -164,7 +164,7 @@ def shortest_class(segments: Sequence[Segments]) -> float:
     everything = Segments.concatenate(segments)
     lasting = everything[everything.durations > 0]
     least = max(RARE_INSTANCES, RARE_SHARE * len(lasting))
-    groups = [lasting.durations[lasting.labels == label] for label in np.unique(lasting.labels)]
+    groups = [lasting.durations[lasting.labels == label] for label in sorted(set(lasting.labels.tolist()))]
     medians = [float(np.median(group)) for group in groups if len(group) >= least]
     return min(medians) if medians else float(np.median(lasting.durations)) if len(lasting) else float("nan")
 

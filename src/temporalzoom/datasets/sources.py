@@ -23,6 +23,7 @@ from temporalzoom.datasets.check import (
     check_recording,
     load_and_check,
     raise_on_problems,
+    rate_problems,
 )
 from temporalzoom.datasets.inertial_sets import open_sbhar, open_tug
 from temporalzoom.datasets.samples import Sample, Split
@@ -224,6 +225,7 @@ def check_videos(
         timed = replace(recording, duration=recording.duration or video.duration)
         grid = TimeGrid(framing.stride, framing.window, video.fps)
         problems += check_recording(timed, None, grid, classes=classes)
+    problems += rate_problems({name: framing.stride / video.fps for name, video in videos.items()})
     return videos, problems
 
 

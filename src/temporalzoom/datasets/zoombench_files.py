@@ -8,6 +8,7 @@ import yaml
 from rich.console import Console
 
 from temporalzoom.atomic import replacing
+from temporalzoom.console import plain_console
 from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.zoombench import ZoomBench, make_zoombench
 from temporalzoom.formats import Annotations, Recording, write_annotations
@@ -23,7 +24,7 @@ def split_annotations(split: Split, subset: str) -> Annotations:
 
 def write_zoombench(folder: Path, bench: ZoomBench, seed: int = 0, console: Console | None = None) -> Path:
     """Write `annotations.json`, `features/*.npy` and `config.yaml`; returns the path of the last."""
-    console = console or Console(stderr=True)
+    console = console or plain_console(stderr=True)
     recordings: dict[str, Recording] = {}
     classes: tuple[str, ...] = ()
     for subset in ("train", "test"):

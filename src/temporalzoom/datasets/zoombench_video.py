@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from temporalzoom.atomic import replacing
+from temporalzoom.console import plain_console
 from temporalzoom.datasets.zoombench_render import render_blocks
 from temporalzoom.datasets.zoombench_scenes import ACTIONS, VideoBench, draw_clip
 from temporalzoom.errors import InputError
@@ -65,7 +66,7 @@ def write_zoombench_video(folder: Path, bench: VideoBench, console: Console | No
     annotations, noted = folder / "annotations.json", folder / "settings.json"
     if annotations.exists() and not noted.exists():
         raise InputError(f"{annotations}: is there already and not of this benchmark; choose another folder")
-    console = console or Console(stderr=True)
+    console = console or plain_console(stderr=True)
     encoder = _encoder(folder)
     settings = {key: value for key, value in asdict(bench).items() if key != "clips"}
     settings |= {"look": APPEARANCE, "encoder": encoder}

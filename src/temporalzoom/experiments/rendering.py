@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from temporalzoom.console import plain_console
 from temporalzoom.metrics.significance import marked
 
 WIDTH = 80
@@ -94,5 +95,5 @@ def _block(grid: Grid, columns: Sequence[int]) -> Table:
 
 def _needed(table: Table) -> int:
     """Columns of the terminal that a table takes where nothing is cut."""
-    console = Console(width=1000)
+    console = plain_console(width=1000)
     return console.measure(table).maximum

@@ -2,75 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from temporalzoom.bdr import assumed_box_variance, refine_segments
 from temporalzoom.config import InferenceConfig
-from temporalzoom.inference.nms import suppress, vote
+from temporalzoom.inference.candidates import Candidates, Fields, Rows, collect_rows
+from temporalzoom.inference.nms import suppress_in_time, vote
 from temporalzoom.models import Outputs
 from temporalzoom.segments import Segments
 from temporalzoom.timegrid import TimeGrid
 
 # Where the first order says nothing any more: of segments shorter than this many positions, and of hopeless ones.
 SHORTEST, LEAST_OVERLAP = 0.5, 0.05
+SLICE = 2**15  # candidates that are refined at once
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """Unsuppressed segments in grid units, best first: (N,) each; variances (N, 2) of start and end, None if the
-    network predicts none."""
+class Decoded(NamedTuple):
+    """segments: in seconds, highest score first; cut: the highest score that a limit left out, -inf if none did."""
 
-    starts: NDArray[np.float64]
-    ends: NDArray[np.float64]
-    labels: NDArray[np.intp]
-    scores: NDArray[np.float64]
-    variances: NDArray[np.float64] | None
+    segments: Segments
+    cut: float
 
 
-def find_candidates(outputs: Outputs, options: InferenceConfig) -> Candidates:
-    """The highest class scores and the boxes of their positions. outputs: tensors of (N, ...)."""
-    scores = torch.sigmoid(outputs.logits.float())
-    count = min(options.candidates, scores.numel())
-    best, index = torch.sort(scores.flatten(), descending=True, stable=True)
-    best, index = best[:count], index[:count]
-    index, best = index[best >= options.min_score], best[best >= options.min_score]
-    row, label = index // scores.shape[1], index % scores.shape[1]
-    position = row if outputs.points is None else outputs.points.positions[row].double()
-    offsets = outputs.offsets[row] if outputs.offsets.ndim == 2 else outputs.offsets[row, label]
-    offsets = offsets.double()
-    spread = outputs.offset_log_variance
-    return Candidates(
-        (position - offsets[:, 0]).numpy(),
-        (position + offsets[:, 1]).numpy(),
-        label.numpy(),
-        best.double().numpy(),
-        None if spread is None else np.exp(spread[row].double().clamp(-8, 8).numpy()),
-    )
-
-
-def refine(candidates: Candidates, outputs: Outputs, options: InferenceConfig) -> Candidates:
+def refine(candidates: Candidates, fields: Fields | None, options: InferenceConfig) -> Candidates:
     """Starts and ends moved to the zeros of the distance fields; as they are, without BDR.
 
     An end that is moved has the variance of the field, fused with that of its box in mode `fuse`; an end for which no
     zero was found keeps that of its box.
     """
-    if outputs.distances is None or outputs.distance_log_variance is None or options.refine == "none":
+    if fields is None or options.refine == "none":
         return candidates
-    fields = outputs.distances.double().numpy()
-    variances = np.exp(outputs.distance_log_variance.double().clamp(-8, 8).numpy())[:, [0, -1]]
+    distances = fields.distances.astype(np.float64, copy=False)
+    variances = np.exp(fields.log_variance[:, [0, -1]].astype(np.float64, copy=False).clip(-8, 8))
     box = candidates.variances
     if box is None:
         box = assumed_box_variance(candidates.starts, candidates.ends, options.max_move)[:, None].repeat(2, 1)
     starts, ends, taken = refine_segments(
         candidates.starts,
         candidates.ends,
-        fields[:, 0],
-        fields[:, -1],  # of a joint field, the same
+        distances[:, 0],
+        distances[:, -1],  # of a joint field, the same
         mode=options.refine,
         max_move=options.max_move,
         min_slope=options.min_slope,
@@ -94,9 +70,7 @@ def weigh_by_certainty(candidates: Candidates, power: float) -> Candidates:
         return candidates
     deviations = np.sqrt(candidates.variances)
     scores = candidates.scores * expected_tiou(candidates.ends - candidates.starts, deviations) ** power
-    order = np.argsort(-scores, kind="stable")
-    starts, ends, labels = candidates.starts[order], candidates.ends[order], candidates.labels[order]
-    return Candidates(starts, ends, labels, scores[order], candidates.variances[order])
+    return replace(candidates, scores=scores)[np.argsort(-scores, kind="stable")]
 
 
 def expected_tiou(lengths: NDArray[np.float64], deviations: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -113,27 +87,61 @@ def decode(
     outputs: Outputs, classes: Sequence[str], grid: TimeGrid, duration: float, options: InferenceConfig
 ) -> Segments:
     """Segments in seconds, highest score first. outputs: tensors of (T, ...)."""
-    candidates = refine(find_candidates(outputs, options), outputs, options)
-    candidates = weigh_by_certainty(candidates, options.certainty)
-    starts, ends = grid.to_seconds(candidates.starts, duration), grid.to_seconds(candidates.ends, duration)
-    real = np.flatnonzero(ends > starts)  # a box wholly outside the recording is clipped to nothing
-    kept, scores = suppress(
-        starts[real],
-        ends[real],
-        candidates.scores[real],
-        candidates.labels[real],
+    return decode_parts([outputs], classes, grid, duration, options).segments
+
+
+def decode_parts(
+    parts: Iterable[Outputs], classes: Sequence[str], grid: TimeGrid, duration: float, options: InferenceConfig
+) -> Decoded:
+    """Of a recording whose outputs come in parts, in order of time: none of them is kept."""
+    rows, fields, cut = collect_rows(parts, options)
+    boxes = _boxes(rows, fields, grid, duration, options)
+    del rows, fields
+    kept, scores, lost = suppress_in_time(
+        *boxes,
         method=options.suppression,
         sigma=options.sigma,
         tiou_threshold=options.tiou_threshold,
         min_score=options.min_score,
         max_segments=options.max_segments,
         duration=duration,
+        span=options.limit_span,
     )
-    kept = real[kept]
     if options.voting is not None:
-        columns = (starts[real], ends[real], candidates.scores[real], candidates.labels[real])
-        voted_starts, voted_ends = vote(*columns, np.searchsorted(real, kept), options.voting)
+        starts, ends = vote(boxes.starts, boxes.ends, boxes.scores, boxes.labels.astype(np.intp), kept, options.voting)
     else:
-        voted_starts, voted_ends = starts[kept], ends[kept]
-    names = np.asarray(classes, dtype=np.str_)
-    return Segments(voted_starts, voted_ends, names[candidates.labels[kept]], scores, classes=classes)
+        starts, ends = boxes.starts[kept], boxes.ends[kept]
+    labels = [classes[label] for label in boxes.labels[kept].tolist()]
+    return Decoded(Segments(starts, ends, labels, scores, classes=classes), max(cut, lost))
+
+
+class _Boxes(NamedTuple):
+    """Segments in seconds before suppression, (N,) each."""
+
+    starts: NDArray[np.float64]
+    ends: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    labels: NDArray[np.int32]
+    positions: NDArray[np.float64]
+
+
+def _boxes(rows: Rows, fields: Fields | None, grid: TimeGrid, duration: float, options: InferenceConfig) -> _Boxes:
+    """Refined and weighed, best first; slice by slice, as what is computed on the way takes several times the room."""
+    if fields is not None and options.refine != "none":
+        fields = Fields(*(column.astype(np.float64) for column in fields))
+    parts = []
+    for first in range(0, max(len(rows.scores), 1), SLICE):
+        found = refine(rows.candidates(first, first + SLICE), fields, options)
+        found = weigh_by_certainty(found, options.certainty)
+        starts, ends = grid.to_seconds(found.starts, duration), grid.to_seconds(found.ends, duration)
+        real = ends > starts  # a box wholly outside the recording is clipped to nothing
+        if options.voting is None:  # in a vote all take part
+            real &= found.scores >= options.min_score
+        found = found[real]
+        parts.append(_Boxes(starts[real], ends[real], found.scores, found.labels.astype(np.int32), found.positions))
+    if len(parts) == 1:
+        return parts[0]
+    boxes = _Boxes(*map(np.concatenate, zip(*parts, strict=True)))
+    del parts
+    order = np.argsort(-boxes.scores, kind="stable")
+    return _Boxes(*(column[order] for column in boxes))  # type: ignore[arg-type]

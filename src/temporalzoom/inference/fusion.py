@@ -10,7 +10,7 @@ import numpy as np
 from temporalzoom.errors import InputError
 from temporalzoom.formats.interface import short
 from temporalzoom.formats.json_file import expect, number, read_object
-from temporalzoom.segments import Segments
+from temporalzoom.segments import Segments, as_labels
 
 TOP = 2  # classes that each segment is given, as the field does
 
@@ -50,7 +50,7 @@ def fuse(segments: Segments, scores: Mapping[str, float], top: int = TOP) -> Seg
     return Segments(
         np.tile(segments.starts, len(best)),
         np.tile(segments.ends, len(best)),
-        np.repeat(np.array([label for label, _ in best], dtype=np.str_), count),
+        np.repeat(as_labels([label for label, _ in best]), count),
         np.sqrt(np.outer([score for _, score in best], segments.scores).reshape(-1)),
         classes=scores,
     ).sort("score")

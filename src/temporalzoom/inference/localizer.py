@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,13 +13,14 @@ from torch import nn
 
 from temporalzoom.config import InferenceConfig, PerClass, check_class_names
 from temporalzoom.errors import InputError
-from temporalzoom.inference.decoding import decode
+from temporalzoom.inference.decoding import Decoded, decode_parts
+from temporalzoom.inference.found import Found
 from temporalzoom.inference.fusion import VideoScores, check_scores, fuse, labels_of, read_video_scores
 from temporalzoom.inference.members import TIOU, fuse_members
 from temporalzoom.inference.onnx_network import OnnxNetwork
 from temporalzoom.inference.recordings import NetworkInput, Opened, RecordingReader
 from temporalzoom.inference.selection import Selection, select
-from temporalzoom.inference.windows import run_network
+from temporalzoom.inference.windows import run_windows
 from temporalzoom.models import Outputs
 from temporalzoom.models.runtime import move_network
 from temporalzoom.runs.checkpoint import find_checkpoint, load_network, read_info
@@ -31,14 +31,7 @@ from temporalzoom.signals.backbones import Backbone, backbone
 from temporalzoom.signals.extraction import ExtractionSettings
 from temporalzoom.timegrid import TimeGrid
 
-
-class Found(NamedTuple):
-    """Everything that was found in a recording, highest score first; how many seconds the recording lasts; notes on how
-    its file was read."""
-
-    segments: Segments
-    duration: float
-    notes: tuple[str, ...] = ()
+CHECKED_ROWS = 4096  # of features at once
 
 
 class Localizer:
@@ -208,7 +201,7 @@ class Localizer:
         reader = self.reader(grid=grid, stride=stride, window=window, fps=fps, backbone=backbone)
         found = self.find(recording, reader, duration, name, progress)
         if note is not None:
-            for sentence in found.notes:
+            for sentence in found.notes_on(wanted):
                 note(sentence)
         return select(found.segments, wanted, top)
 
@@ -251,10 +244,11 @@ class Localizer:
         """All segments of a recording that was read, down to `inference.min_score`; those of members fused."""
         if not self.members:
             prepared = reader.prepare(opened, duration)
-            found = self.segments(self.outputs(prepared.features), prepared.grid, prepared.duration, name)
-            return Found(found, prepared.duration, prepared.notes)
+            found, cut = self.decoded(self._windows(prepared.features), prepared.grid, prepared.duration, name)
+            return Found(found, prepared.duration, prepared.notes, cut)
         parts = [member._found(opened, member._like(reader), duration, name) for member in self.members]
-        return Found(self.fused([part.segments for part in parts]), parts[0].duration, opened.notes)
+        together, cut = self.fused([part.segments for part in parts]), max(part.cut for part in parts)
+        return Found(together, parts[0].duration, opened.notes, cut)
 
     def fused(self, parts: Sequence[Segments]) -> Segments:
         """What the members found in one recording, as one."""
@@ -295,17 +289,26 @@ class Localizer:
         Returns:
             Outputs with tensors of (T, ...).
         """
+        return Outputs.concatenate(list(self._windows(features)))
+
+    def _windows(self, features: ArrayLike) -> Iterator[Outputs]:
+        """Raw outputs part by part."""
         self._refuse_oracle(features)
         if self.members:
             raise InputError(f"{len(self.members)} members have no common raw outputs; ask one of `members`")
-        return run_network(
-            self.model, self.checked(features), self.options.max_length, precision=self.options.precision
-        )
+        array, options = self.checked(features), self.options
+        return run_windows(self.model, array, options.max_length, precision=options.precision)
 
     def segments(self, outputs: Outputs, grid: TimeGrid, duration: float, name: str | None = None) -> Segments:
         """All that raw outputs hold, down to `inference.min_score`, highest score first; arguments as in a call."""
-        found = decode(outputs, self.classes, grid, duration, self.options)
-        return found if self.options.video_scores is None else fuse(found, self._scores_of(name))
+        return self.decoded([outputs], grid, duration, name).segments
+
+    def decoded(self, parts: Iterable[Outputs], grid: TimeGrid, duration: float, name: str | None = None) -> Decoded:
+        """As `segments`, of raw outputs that come in parts; with the highest score that a limit left out."""
+        found = decode_parts(parts, self.classes, grid, duration, self.options)
+        if self.options.video_scores is None:
+            return found
+        return Decoded(fuse(found.segments, self._scores_of(name)), found.cut)
 
     def check_scores(self, names: Sequence[str]) -> None:
         """Complain now, not after the work, where `inference.video_scores` cannot label these recordings."""
@@ -338,8 +341,11 @@ class Localizer:
         width = self.description.input_width
         if array.shape[1] != width:
             raise InputError(f"features have {array.shape[1]} channels, the model was trained with {width}")
-        if not np.isfinite(array).all():
-            raise InputError(f"features hold {int((~np.isfinite(array)).sum())} values that are NaN or infinite")
+        # Piece by piece: a mask of a day would be as long as the day.
+        pieces = np.array_split(array, max(len(array) // CHECKED_ROWS, 1))
+        wrong = sum(int((~np.isfinite(piece)).sum()) for piece in pieces)
+        if wrong:
+            raise InputError(f"features hold {wrong} values that are NaN or infinite")
         return array
 
     def _backbone(self, settings: ExtractionSettings) -> Backbone:

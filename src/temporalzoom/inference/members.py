@@ -6,12 +6,13 @@ of them find a segment, its ends are averaged and it keeps its score; what only 
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporalzoom.segments import Segments
+from temporalzoom.segments import Labels, Segments, as_labels
 
 TIOU = 0.65  # from here on segments of two members are the same instance
 
@@ -36,13 +37,13 @@ def fuse_members(members: Sequence[Segments], tiou: float = TIOU, min_score: flo
         return alone[np.argsort(-alone.scores, kind="stable")].filter(min_score=min_score)
     everything = Segments.concatenate(members)
     owner = np.repeat(np.arange(len(members)), [len(member) for member in members])
-    parts: list[tuple[Floats, Floats, NDArray[np.str_], Floats]] = []
-    for label in np.unique(everything.labels):
+    parts: list[tuple[Floats, Floats, Labels, Floats]] = []
+    for label in sorted(set(everything.labels.tolist())):
         rows = np.flatnonzero(everything.labels == label)
         rows = rows[np.argsort(-everything.scores[rows], kind="stable")]
         columns = everything.starts[rows], everything.ends[rows], everything.scores[rows]
         starts, ends, scores = _fuse_class(*columns, owner[rows], len(members), tiou)
-        parts.append((starts, ends, np.full(len(starts), label), scores))
+        parts.append((starts, ends, as_labels([label] * len(starts)), scores))
     if not parts:
         return Segments([], [], [], [], classes=classes)
     starts, ends, labels, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -58,19 +59,37 @@ def _fuse_class(
     count = len(starts)
     low, high = np.empty(count), np.empty(count)  # of the clusters
     total, spoken = np.zeros(count), np.zeros((count, members), bool)
+    places: list[tuple[float, int]] = []  # (low, cluster), sorted
     found = 0
-    for start, end, score, member in zip(starts, ends, scores, owner, strict=True):
-        overlap = np.minimum(high[:found], end) - np.maximum(low[:found], start)
-        union = (high[:found] - low[:found]) + (end - start) - overlap
-        free = (overlap > 0) & (union > 0) & ~spoken[:found, member]
-        shared = np.divide(overlap, union, out=np.zeros(found), where=free)
-        nearest = int(shared.argmax()) if found else 0
-        if not found or shared[nearest] < threshold:
-            nearest, found = found, found + 1
+    for start, end, score, member in zip(starts.tolist(), ends.tolist(), scores.tolist(), owner.tolist(), strict=True):
+        near = _near(places, start, end, threshold)
+        overlap = np.minimum(high[near], end) - np.maximum(low[near], start)
+        union = (high[near] - low[near]) + (end - start) - overlap
+        free = (overlap > 0) & (union > 0) & ~spoken[near, member]
+        shared = np.divide(overlap, union, out=np.zeros(len(near)), where=free)
+        nearest = near[int(shared.argmax())] if len(near) and shared.max() >= threshold else found
+        if nearest == found:
+            found += 1
             low[nearest], high[nearest] = start, end
+        else:
+            del places[bisect_left(places, (float(low[nearest]), nearest))]
         total[nearest] += score
         spoken[nearest, member] = True
         if total[nearest] > 0:
             low[nearest] += (start - low[nearest]) * score / total[nearest]
             high[nearest] += (end - high[nearest]) * score / total[nearest]
+        insort(places, (float(low[nearest]), nearest))
     return low[:found], high[:found], total[:found] / members
+
+
+def _near(places: list[tuple[float, int]], start: float, end: float, threshold: float) -> list[int]:
+    """The clusters whose start lies where it must for a tIoU of the threshold with the segment, in order.
+
+    A shared part of `threshold` of the union is one of the segment too, so a cluster begins before the rest of the
+    segment does; and the union is at most the segment over the threshold. A little more, for rounding.
+    """
+    length = end - start
+    before = length * (1 / threshold - 1) * (1 + 1e-6) if threshold > 0 else float("inf")
+    first = bisect_left(places, (start - before - 1e-9, -1))
+    last = bisect_left(places, (end + 1e-9, -1))
+    return sorted(cluster for _, cluster in places[first:last])

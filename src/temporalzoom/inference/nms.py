@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporalzoom.metrics.matching import tiou
+from temporalzoom.inference.limits import is_one_neighbourhood
+from temporalzoom.metrics.pairs import tiou
 
 Floats = NDArray[np.float64]
 
+BLOCK = 2048  # candidates of which the highest score is kept
 _GONE = -np.inf  # the score of a candidate that was selected or suppressed
+TINY = np.finfo(np.float64).tiny
+WHOLE, GROUP = 2**21, 256  # pairs of a vote that fit into one matrix; else so many segments at once
 # Method `bmn`: the tIoU above which a segment of no width, and one as wide as the recording, weaken others
 LOW, HIGH = 0.5, 0.9
 
@@ -44,6 +49,36 @@ def suppress(
 
     Candidates whose score is, or falls, below `min_score` are dropped; `max_segments` limits the total of all classes.
     """
+    nowhere = np.zeros(len(np.atleast_1d(np.asarray(starts))))
+    kept, left, _ = suppress_in_time(
+        starts, ends, scores, labels, nowhere, method=method, sigma=sigma, tiou_threshold=tiou_threshold,
+        min_score=min_score, max_segments=max_segments, duration=duration, span=None,
+    )  # fmt: skip
+    return kept, left
+
+
+def suppress_in_time(
+    starts: ArrayLike,
+    ends: ArrayLike,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    positions: Floats | None,
+    *,
+    method: Literal["soft", "hard", "none", "bmn"],
+    sigma: float,
+    tiou_threshold: float,
+    min_score: float,
+    max_segments: int | None,
+    duration: float | None,
+    span: float | None,
+) -> tuple[NDArray[np.intp], NDArray[np.float64], float]:
+    """As `suppress`, but `max_segments` holds within `span` positions to either side; None: everywhere together.
+
+    positions: (N,) whole numbers, where the segments stand. A segment that finds as many better ones selected around
+    it is left out and weakens no other: so what is selected somewhere depends on its surroundings alone, and of a
+    recording no longer than the span the best are left, as ever. Third result: the highest score that was left out for
+    this limit, -inf if none was.
+    """
     starts, ends, scores, labels = _checked(starts, ends, scores, labels)
     if method not in ("soft", "hard", "none", "bmn"):
         raise ValueError(f"method must be 'soft', 'hard', 'bmn' or 'none', not {method!r}")
@@ -57,21 +92,25 @@ def suppress(
         raise ValueError(f"max_segments must not be negative, got {max_segments!r}")
 
     candidates = np.flatnonzero(scores >= min_score)
-    limit = len(candidates) if max_segments is None else min(max_segments, len(candidates))
-    if method == "none":
-        order = candidates[np.argsort(-scores[candidates], kind="stable")][:limit]
-        return order, scores[order]
+    limit = len(candidates) if max_segments is None else max_segments
+    if is_one_neighbourhood(positions, span):
+        positions = None
+    if method == "none" and positions is None:
+        order = candidates[np.argsort(-scores[candidates], kind="stable")]
+        cut = float(scores[order[limit]]) if len(order) > limit else -np.inf
+        return order[:limit], scores[order[:limit]], cut
     order = candidates[np.lexsort((starts[candidates], labels[candidates]))]
     floors = None
     if method == "bmn" and len(order):
         duration = float(ends.max() - starts.min()) if duration is None else duration
         widths = (ends[order] - starts[order]) / max(duration, np.finfo(np.float64).tiny)
         floors = LOW + (HIGH - LOW) * np.minimum(widths, 1.0)
-    picked, picked_scores = _select(
-        starts[order], ends[order], scores[order], labels[order], order, limit,
-        None if method == "hard" else sigma, tiou_threshold, min_score, floors,
+    crowd = _Crowd(limit, None if positions is None else positions[order], span)
+    picked, picked_scores, cut = _select(
+        starts[order], ends[order], scores[order], labels[order], order, crowd,
+        sigma if method in ("soft", "bmn") else None, 1.0 if method == "none" else tiou_threshold, min_score, floors,
     )  # fmt: skip
-    return order[picked], picked_scores
+    return order[picked], picked_scores, cut
 
 
 def _checked(
@@ -99,44 +138,53 @@ def _select(
     scores: NDArray[np.float64],
     labels: NDArray[np.intp],
     rank: NDArray[np.intp],
-    limit: int,
+    crowd: _Crowd,
     sigma: float | None,
     tiou_threshold: float,
     min_score: float,
     floors: NDArray[np.float64] | None,
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+) -> tuple[NDArray[np.intp], NDArray[np.float64], float]:
     """Greedy selection from `(N,)` columns that are sorted by class, then start; `rank` decides ties. No sigma: hard.
 
     floors: `(N,)`, the tIoU that others must exceed for a segment to weaken them; None: any does.
 
     One loop serves all classes: decay never raises a score, so the best candidate of all classes together is also the
-    next of the merged result, and the loop may stop at `limit`. Since the columns are sorted, whatever overlaps a
-    segment lies in one slice around it, found once beforehand: a step touches that slice only.
+    next of the merged result, and the loop may stop at a limit. Since the columns are sorted, whatever overlaps a
+    segment lies in one slice around it, found once beforehand: a step touches that slice, and looks for the best among
+    the maxima of blocks, so that steps do not grow with the recording.
     """
     scores = scores.copy()
-    # Not quite zero, so that two points in one place have tIoU 0 and not 0/0; any other union is unchanged by it
-    lengths = np.maximum(ends - starts, np.finfo(np.float64).tiny)
     lows, highs = _overlap_slices(starts, ends, labels)
-    picked, picked_scores = np.empty(limit, np.intp), np.empty(limit)
-    count = 0
+    picked: list[int] = []
+    picked_scores: list[float] = []
+    cut = -np.inf
+    maxima = np.maximum.reduceat(scores, np.arange(0, len(scores), BLOCK)) if len(scores) else scores
     with np.errstate(invalid="ignore"):  # 0 * _GONE, where a decay underflows, is NaN and stays gone below
-        while count < limit:
-            best = int(scores.argmax())
-            score = scores[best]
+        while len(scores):
+            best, score = _best(scores, maxima, rank)
             if score == _GONE:
                 break
-            ties = (scores == score).nonzero()[0]
-            if len(ties) > 1:
-                best = int(ties[rank[ties].argmin()])
-            picked[count], picked_scores[count] = best, score
-            count += 1
+            if crowd.is_full_at(best):
+                cut = max(cut, score)
+                if crowd.positions is None:
+                    break
+                crowded = slice(best // BLOCK * BLOCK, (best // BLOCK + 1) * BLOCK)
+                scores[crowded][crowd.is_full(crowded)] = _GONE
+                maxima[best // BLOCK] = scores[crowded].max()
+                continue
+            picked.append(best)
+            picked_scores.append(score)
+            crowd.add(best)
             scores[best] = _GONE
 
-            near = slice(lows[best], highs[best])
-            overlap = np.minimum(ends[near], ends[best])
-            overlap -= np.maximum(starts[near], starts[best])
+            low, high = int(lows[best]), int(highs[best])
+            near, start, end = slice(low, high), starts[best], ends[best]
+            overlap = np.minimum(ends[near], end)
+            overlap -= np.maximum(starts[near], start)
             np.maximum(overlap, 0.0, out=overlap)
-            tiou = overlap / (lengths[near] + lengths[best] - overlap)
+            # Not quite zero, so that two points in one place have tIoU 0 and not 0/0; other unions are unchanged by it
+            lengths = np.maximum(ends[near] - starts[near], TINY)
+            tiou = overlap / (lengths + max(end - start, TINY) - overlap)
             weakened = scores[near]  # a view: changes go into `scores`
             if sigma is None:
                 weakened[tiou > tiou_threshold] = _GONE
@@ -144,25 +192,72 @@ def _select(
                 decay = np.exp(tiou * tiou / -sigma)
                 weakened *= decay if floors is None else np.where(tiou > floors[best], decay, 1.0)
                 weakened[~(weakened >= min_score)] = _GONE
-    return picked[:count], picked_scores[:count]
+            if len(maxima) > 1:
+                # A segment of no length is in no slice, not even in its own.
+                for block in {best // BLOCK, *range(low // BLOCK, -(-high // BLOCK))}:
+                    maxima[block] = scores[block * BLOCK : (block + 1) * BLOCK].max()
+    return np.array(picked, np.intp), np.array(picked_scores), cut
+
+
+class _Crowd:
+    """How many segments are selected around each position, and where that is as many as may be.
+
+    positions: (N,) of the candidates, whole numbers; None: the limit is one of all of them together.
+    """
+
+    def __init__(self, limit: int, positions: Floats | None, span: float | None) -> None:
+        self.limit, self.positions, self.total = limit, None, 0
+        if positions is not None and span is not None:
+            self.positions, self.span = (positions - positions.min(initial=0)).astype(np.int32), int(span)
+            self.counts = np.zeros(int(self.positions.max(initial=0)) + 1, np.int32)
+
+    def add(self, row: int) -> None:
+        self.total += 1
+        if self.positions is not None:
+            at = int(self.positions[row])
+            self.counts[max(at - self.span, 0) : at + self.span + 1] += 1
+
+    def is_full_at(self, row: int) -> bool:
+        there = self.total if self.positions is None else self.counts[self.positions[row]]
+        return bool(there >= self.limit)
+
+    def is_full(self, rows: slice) -> NDArray[np.bool_]:
+        assert self.positions is not None
+        return self.counts[self.positions[rows]] >= self.limit
+
+
+def _best(scores: Floats, maxima: Floats, rank: NDArray[np.intp]) -> tuple[int, float]:
+    """Row and value of the highest score; of equal ones that of the lowest rank. maxima: of each block, if several."""
+    if len(maxima) <= 1:
+        best = int(scores.argmax())
+        score = scores[best]
+        ties = (scores == score).nonzero()[0]
+    else:
+        score = maxima.max()
+        blocks = (maxima == score).nonzero()[0] * BLOCK
+        ties = np.concatenate([first + (scores[first : first + BLOCK] == score).nonzero()[0] for first in blocks])
+        best = int(ties[0])
+    if len(ties) > 1 and score != _GONE:
+        best = int(ties[rank[ties].argmin()])
+    return best, float(score)
 
 
 def _overlap_slices(
     starts: NDArray[np.float64], ends: NDArray[np.float64], labels: NDArray[np.intp]
-) -> tuple[list[int], list[int]]:
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """For each segment the slice `[low, high)` of its class that holds every segment overlapping it.
 
     Columns are sorted by class, then start. Inside the slice some segments may still not overlap (short ones before a
     long one); outside it none does.
     """
-    lows, highs = np.empty(len(starts), np.intp), np.empty(len(starts), np.intp)
+    lows, highs = np.empty(len(starts), np.int32), np.empty(len(starts), np.int32)
     borders = np.flatnonzero(np.diff(labels)) + 1
     for first, last in zip([0, *borders], [*borders, len(starts)], strict=True):
         rows = slice(first, last)
         # the latest end so far is sorted even though the ends are not
         lows[rows] = first + np.searchsorted(np.maximum.accumulate(ends[rows]), starts[rows], side="right")
         highs[rows] = first + np.searchsorted(starts[rows], ends[rows], side="left")
-    return lows.tolist(), highs.tolist()
+    return lows, highs
 
 
 def vote(
@@ -173,8 +268,31 @@ def vote(
     starts, ends, scores, labels: (N,), all candidates before suppression; kept: (M,) indices of the selected ones. A
     candidate with at least `threshold` tIoU votes with the weight score * tIoU; so does the segment itself.
     """
-    overlap = tiou(starts[kept], ends[kept], starts, ends)
-    weight = overlap * scores * (overlap >= threshold) * (labels[kept][:, None] == labels)
-    weight[np.arange(len(kept)), kept] = np.maximum(scores[kept], np.finfo(np.float64).tiny)
-    total = weight.sum(axis=1)
-    return (weight @ starts) / total, (weight @ ends) / total
+    voted_starts, voted_ends = np.empty(len(kept)), np.empty(len(kept))
+    for group, members in _near_groups(starts, ends, kept):
+        mine = kept[group]
+        overlap = tiou(starts[mine], ends[mine], starts[members], ends[members])
+        weight = overlap * scores[members] * (overlap >= threshold) * (labels[mine][:, None] == labels[members])
+        weight[np.arange(len(mine)), np.searchsorted(members, mine)] = np.maximum(scores[mine], TINY)
+        total = weight.sum(axis=1)
+        voted_starts[group] = (weight @ starts[members]) / total
+        voted_ends[group] = (weight @ ends[members]) / total
+    return voted_starts, voted_ends
+
+
+def _near_groups(
+    starts: Floats, ends: Floats, kept: NDArray[np.intp]
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Groups of the selected segments, as indices into `kept` (M,), each with all candidates that touch one of it,
+    ascending: no matrix is larger than a group times its surroundings. Few of them are one group."""
+    if len(kept) * len(starts) <= WHOLE:
+        yield np.arange(len(kept)), np.arange(len(starts))
+        return
+    by_start = np.argsort(starts, kind="stable")
+    reached = np.maximum.accumulate(ends[by_start])
+    order = np.argsort(starts[kept], kind="stable")
+    for first in range(0, len(order), GROUP):
+        group = order[first : first + GROUP]
+        low = np.searchsorted(reached, starts[kept[group]].min())
+        high = np.searchsorted(starts[by_start], ends[kept[group]].max(), side="right")
+        yield group, np.sort(by_start[low:high])

@@ -7,7 +7,7 @@ scored as a whole.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from heapq import merge as merge_sorted
 from typing import Any
@@ -36,6 +36,12 @@ class Selection:
     def of(cls, options: InferenceConfig) -> Selection:
         """Those of a model."""
         return cls(**{field.name: getattr(options, field.name) for field in fields(cls)})
+
+    @property
+    def lowest_threshold(self) -> float:
+        """Of all classes."""
+        values = self.threshold.values() if isinstance(self.threshold, Mapping) else [self.threshold]
+        return min(values)
 
     def changed(
         self,
@@ -85,10 +91,10 @@ def merge_near(segments: Segments, merge_gap: PerClass) -> Segments:
     that was found surely, and a mean would count them against it. Classes whose gap is 0 stay as they are, overlaps
     too.
     """
-    gaps = {str(label): of_class(merge_gap, str(label)) for label in np.unique(segments.labels)}
+    gaps = {str(label): of_class(merge_gap, str(label)) for label in sorted(set(segments.labels.tolist()))}
     if not any(gaps.values()):
         return segments
-    parts = [segments[np.isin(segments.labels, [label for label, gap in gaps.items() if not gap])]]
+    parts = [segments.filter(labels=[label for label, gap in gaps.items() if not gap])]
     for label, gap in gaps.items():
         if gap:
             part = segments.filter(labels=label).sort("start")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from temporalzoom.config import Precision
+from temporalzoom.errors import InputError
 from temporalzoom.models import Outputs
 from temporalzoom.models.runtime import check_precision, denormals_as_zero, device_of, keep_freed_memory, products_in
 
@@ -33,8 +34,6 @@ def plan_windows(length: int, window: int, margin: int) -> Iterator[tuple[int, i
         kept = keep_last
 
 
-@torch.inference_mode()
-@denormals_as_zero()
 def run_network(
     model: nn.Module,
     features: NDArray[np.float32],
@@ -42,8 +41,19 @@ def run_network(
     boundaries: Tensor | None = None,
     precision: Precision = "float32",
 ) -> Outputs:
-    """Raw outputs of one sequence. features: (T, F), T >= 1 -> Outputs with float32 tensors of (T, ...), on the
-    processor wherever the network is.
+    """Raw outputs of one sequence: those of all its windows together, see `run_windows`."""
+    return Outputs.concatenate(list(run_windows(model, features, window, boundaries, precision)))
+
+
+def run_windows(
+    model: nn.Module,
+    features: NDArray[np.float32],
+    window: int,
+    boundaries: Tensor | None = None,
+    precision: Precision = "float32",
+) -> Iterator[Outputs]:
+    """Raw outputs of one sequence, window by window. features: (T, F), T >= 1 -> Outputs with float32 tensors of
+    (T', ...), on the processor wherever the network is; together the windows have T positions.
 
     boundaries: (T,) boolean, true positions to protect from pruning, for the oracle ablation of `tzn`. precision: of
     the products inside the network.
@@ -53,13 +63,14 @@ def run_network(
     margin = window // 4 if field is None else field
     device = device_of(model)
     check_precision(precision, device.type, "inference.precision")
-    parts: list[Outputs] = []
     for first, last, keep_first, keep_last in plan_windows(len(features), window, margin):
-        piece = torch.tensor(np.ascontiguousarray(features[first:last], np.float32), device=device)[None]
-        mask = torch.ones(1, last - first, dtype=torch.bool, device=device)
         truth = {} if boundaries is None else {"boundaries": boundaries[None, first:last].to(device)}
-        with products_in(precision, device.type):
+        # Inside of the loop: what a generator switches on would stay so for its caller.
+        with torch.inference_mode(), denormals_as_zero(), products_in(precision, device.type):
+            piece = torch.tensor(np.ascontiguousarray(features[first:last], np.float32), device=device)[None]
+            mask = torch.ones(1, last - first, dtype=torch.bool, device=device)
             outputs: Outputs = model(piece, mask, **truth)
-        outputs = outputs.map(lambda x: x.cpu()).as_float32()
-        parts.append(outputs.part(keep_first - first, keep_last - first, first))
-    return Outputs.concatenate(parts)
+            outputs = outputs.map(lambda x: x.cpu()).as_float32().part(keep_first - first, keep_last - first, first)
+        if outputs.logits.isnan().any():
+            raise InputError("the scores of the network are NaN: its weights are damaged, or its input is too large")
+        yield outputs

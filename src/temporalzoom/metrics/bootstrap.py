@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporalzoom.errors import InputError
-from temporalzoom.metrics.matching import Booleans, Floats, Integers, Matching, match_detections
+from temporalzoom.metrics.matching import Matching, match_detections
+from temporalzoom.metrics.pairs import Booleans, Floats, Integers
 from temporalzoom.segments import Segments
 
 RESAMPLES = 10_000

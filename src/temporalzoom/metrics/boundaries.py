@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from temporalzoom.errors import InputError
-from temporalzoom.metrics.matching import Floats, match_detections
+from temporalzoom.metrics.matching import match_detections
+from temporalzoom.metrics.pairs import Floats
 from temporalzoom.segments import Segments
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporalzoom.errors import InputError
-from temporalzoom.metrics.matching import Booleans, Floats, Matching, match_detections, tiou
+from temporalzoom.metrics.matching import Matching, match_detections
+from temporalzoom.metrics.pairs import Booleans, Floats, tiou
 from temporalzoom.segments import Segments
 
 __all__ = ["DetectionResult", "average_precision", "evaluate_detections", "precision_recall", "precision_table", "tiou"]

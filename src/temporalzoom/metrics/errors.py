@@ -8,16 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from temporalzoom.errors import InputError
-from temporalzoom.metrics.matching import (
-    Booleans,
-    Floats,
-    Integers,
-    Pool,
-    match_greedily,
-    overlapping_pairs,
-    pool_segments,
-)
+from temporalzoom.metrics.matching import match_greedily, pool_segments
 from temporalzoom.metrics.operating_point import best_thresholds
+from temporalzoom.metrics.pairs import Booleans, Floats, Integers, Pool, overlapping_pairs
 from temporalzoom.segments import Segments
 
 CORRECT, CONFUSED, MISPLACED = 0.5, 0.3, 0.1  # least tIoU of a right detection, of a wrong label, of a misplaced one
@@ -151,7 +144,7 @@ def analyse(
         raise InputError(f"the ground truth has no instance ({len(truth)} recordings): nothing to compare with")
     chosen, fitted = _chosen_thresholds(truth, predictions, thresholds)
     kept = {name: _kept(segments, chosen) for name, segments in predictions.items()}
-    labels = np.unique(np.concatenate([s.labels for part in (truth, kept) for s in part.values()]))
+    labels = sorted({label for part in (truth, kept) for s in part.values() for label in s.labels.tolist()})
     recordings = tuple(dict.fromkeys([*truth, *predictions]))
     instances = pool_segments(truth, list(truth), recordings, labels)
     detections = pool_segments(kept, list(kept), recordings, labels)
@@ -174,7 +167,7 @@ def analyse(
     instance_kinds = _kinds(is_found, own, other, INSTANCE_KINDS)
     near = overlaps >= CONFUSED
     confusion = _confusion(rows[near], columns[near], detections.labels, instances.labels, len(labels))
-    names = tuple(str(name) for name in labels)
+    names = tuple(labels)
     unknown = sum(name not in truth for name in predictions)
     used = {name: chosen[name] for name in names if name in chosen}
     return Analysis(
@@ -196,7 +189,7 @@ def _chosen_thresholds(
     truth: Mapping[str, Segments], predictions: Mapping[str, Segments], given: float | Mapping[str, float] | None
 ) -> tuple[dict[str, float], set[str]]:
     """The threshold of every label there is, and the labels for which none was given."""
-    labels = {str(name) for part in (truth, predictions) for s in part.values() for name in np.unique(s.labels)}
+    labels = {str(name) for part in (truth, predictions) for s in part.values() for name in s.labels.tolist()}
     if given is None:
         known: dict[str, float] = {}
     elif isinstance(given, Mapping):
@@ -214,8 +207,7 @@ def _chosen_thresholds(
 def _kept(segments: Segments, thresholds: Mapping[str, float]) -> Segments:
     if not len(segments):
         return segments
-    names, index = np.unique(segments.labels, return_inverse=True)
-    return segments[segments.scores >= np.array([thresholds[str(name)] for name in names])[index]]
+    return segments[segments.scores >= np.array([thresholds[label] for label in segments.labels.tolist()])]
 
 
 def _largest(index: Integers, overlaps: Floats, count: int) -> Floats:

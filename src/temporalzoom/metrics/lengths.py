@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from temporalzoom.errors import InputError
 from temporalzoom.metrics.detection import precision_table
-from temporalzoom.metrics.matching import Floats, match_detections
+from temporalzoom.metrics.matching import match_detections
+from temporalzoom.metrics.pairs import Floats
 from temporalzoom.segments import Segments
 
 LENGTH_EDGES = (0.0, 1.0, 3.0, 6.0, 10.0, math.inf)

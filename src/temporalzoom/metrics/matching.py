@@ -1,4 +1,4 @@
-"""Which detection finds which annotated instance: tIoU and the one-to-one matching that all detection metrics share."""
+"""Which detection finds which annotated instance: the one-to-one matching that all detection metrics share."""
 
 from __future__ import annotations
 
@@ -6,43 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from temporalzoom.errors import InputError
+from temporalzoom.metrics.pairs import Booleans, Integers, Pool, overlapping_pairs
 from temporalzoom.segments import Segments
 
 PROTOCOLS = ("anet", "th14")
 UNKNOWN_VIDEOS = ("false_positives", "ignore")
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.intp]
-Booleans = NDArray[np.bool_]
-
-
-def tiou(starts_a: ArrayLike, ends_a: ArrayLike, starts_b: ArrayLike, ends_b: ArrayLike) -> Floats:
-    """Intersection over union of every pair of segments: (N,), (N,), (M,), (M,) -> (N, M). Zero length: 0."""
-    starts_a, ends_a = (np.asarray(column, np.float64).reshape(-1, 1) for column in (starts_a, ends_a))
-    starts_b, ends_b = (np.asarray(column, np.float64).reshape(1, -1) for column in (starts_b, ends_b))
-    intersection = np.minimum(ends_a, ends_b) - np.maximum(starts_a, starts_b)
-    union = (ends_a - starts_a) + (ends_b - starts_b) - intersection
-    return np.divide(intersection, union, out=np.zeros_like(intersection), where=intersection > 0)
-
-
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """The segments of many videos as parallel arrays of length N; `labels` and `videos` are indices into the names."""
-
-    starts: Floats
-    ends: Floats
-    scores: Floats
-    labels: Integers
-    videos: Integers
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def __getitem__(self, rows: Integers | Booleans) -> Pool:
-        return Pool(self.starts[rows], self.ends[rows], self.scores[rows], self.labels[rows], self.videos[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +56,7 @@ def match_detections(
     if not any(len(segments) for segments in truth.values()):
         raise InputError(f"the ground truth has no instance ({len(truth)} videos): nothing to evaluate against")
 
-    classes = np.unique(np.concatenate([segments.labels for segments in truth.values()]))
+    classes = sorted({label for segments in truth.values() for label in segments.labels.tolist()})
     videos = tuple(dict.fromkeys([*truth, *predictions]))
     # The order of videos decides between equal scores. The THUMOS14 toolkit goes through the videos by name; on
     # S-CNN's detections, which have many equal scores, other orders move mAP by up to a point.
@@ -108,7 +78,7 @@ def match_detections(
     ignored = np.zeros(found.shape, bool)
     if protocol == "th14" and ambiguous:
         ignored = (found < 0) & _touching(detections, videos, ambiguous)
-    return Matching(thresholds, tuple(str(name) for name in classes), videos, instances, detections, found, ignored)
+    return Matching(thresholds, tuple(classes), videos, instances, detections, found, ignored)
 
 
 def _checked_thresholds(thresholds: Sequence[float]) -> tuple[float, ...]:
@@ -128,9 +98,9 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def pool_segments(
-    segments: Mapping[str, Segments], order: Sequence[str], videos: Sequence[str], classes: NDArray[np.str_]
+    segments: Mapping[str, Segments], order: Sequence[str], videos: Sequence[str], classes: Sequence[str]
 ) -> Pool:
-    """The segments of the videos in `order`, without those whose label is not in `classes` (sorted)."""
+    """The segments of the videos in `order`, without those whose label is not in `classes`."""
     index = {video: i for i, video in enumerate(videos)}
     for video in order:
         part = segments[video]
@@ -138,32 +108,10 @@ def pool_segments(
             raise InputError(f"video {video!r}: a segment has a time or a score that is not a number")
     merged = Segments.concatenate(segments[video] for video in order)
     counts = [len(segments[video]) for video in order]
-    labels = np.searchsorted(classes, merged.labels)
-    known = classes[np.minimum(labels, len(classes) - 1)] == merged.labels
+    places = {label: i for i, label in enumerate(classes)}
+    labels = np.array([places.get(label, -1) for label in merged.labels.tolist()], np.intp)
     video_of_row = np.repeat(np.array([index[video] for video in order], np.intp), counts)
-    return Pool(merged.starts, merged.ends, merged.scores, labels, video_of_row)[known]
-
-
-def overlapping_pairs(
-    detections: Pool, truth: Pool, smallest: float, same_class: bool = True
-) -> tuple[Integers, Integers, Floats]:
-    """Pairs of the same video (and class) with at least the `smallest` tIoU: detection rows, truth rows, tIoU."""
-    video_count = 1 + max(pool.videos.max(initial=0) for pool in (detections, truth))
-    keys = [pool.labels * video_count * same_class + pool.videos for pool in (detections, truth)]
-    instances_of = dict(_groups(keys[1]))
-    rows, columns, overlaps = [np.empty(0, np.intp)], [np.empty(0, np.intp)], [np.empty(0)]
-    for key, members in _groups(keys[0]):
-        if key not in instances_of:
-            continue
-        instances = instances_of[key]
-        overlap = tiou(
-            detections.starts[members], detections.ends[members], truth.starts[instances], truth.ends[instances]
-        )
-        i, j = np.nonzero(overlap >= smallest)
-        rows.append(members[i])
-        columns.append(instances[j])
-        overlaps.append(overlap[i, j])
-    return np.concatenate(rows), np.concatenate(columns), np.concatenate(overlaps)
+    return Pool(merged.starts, merged.ends, merged.scores, labels, video_of_row)[labels >= 0]
 
 
 def _groups(keys: Integers) -> Iterator[tuple[int, Integers]]:
@@ -189,7 +137,10 @@ def _touching(detections: Pool, videos: Sequence[str], spans: Mapping[str, Segme
     """(N,) True where a detection overlaps, however little, with one of its video's `spans`, whatever their label."""
     touching = np.zeros(len(detections), bool)
     for video, members in _groups(detections.videos):
-        if (span := spans.get(videos[video])) is not None and len(span):
-            overlap = tiou(detections.starts[members], detections.ends[members], span.starts, span.ends)
-            touching[members] = (overlap > 0).any(axis=1)
+        if (span := spans.get(videos[video])) is not None and (span.durations > 0).any():
+            span = span[span.durations > 0].sort("start")
+            starts, ends = detections.starts[members], detections.ends[members]
+            before = np.searchsorted(span.starts, ends)  # so many begin before it ends; does one end after it begins?
+            reached = np.concatenate([[-np.inf], np.maximum.accumulate(span.ends)])[before]
+            touching[members] = (ends > starts) & (reached > starts)
     return touching

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from temporalzoom.errors import InputError
-from temporalzoom.metrics.matching import Booleans, Floats, Matching, match_detections
+from temporalzoom.metrics.matching import Matching, match_detections
+from temporalzoom.metrics.pairs import Booleans, Floats
 from temporalzoom.segments import Segments
 
 # An F1 is as good as the best one if it is lower by no more than this many of the instances, and never by more than

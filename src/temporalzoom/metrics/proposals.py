@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporalzoom.errors import InputError
-from temporalzoom.metrics.matching import Floats, Integers
-from temporalzoom.metrics.matching import tiou as pairwise_tiou
+from temporalzoom.metrics.pairs import Floats, Integers, Pool, overlapping_pairs
 from temporalzoom.segments import Segments
 
 THRESHOLDS = tuple(np.linspace(0.5, 0.95, 10).tolist())
@@ -58,6 +57,19 @@ def average_recall(
 
 def _proposals_needed(truth: Segments, proposals: Segments, order: Integers, thresholds: Floats) -> NDArray[np.intp]:
     """How many proposals, in `order`, until each instance is found: (M, K); more than there are: never."""
-    overlap = pairwise_tiou(truth.starts, truth.ends, proposals.starts[order], proposals.ends[order])
-    so_far = np.maximum.accumulate(overlap, axis=1)
-    return (so_far[:, None] < thresholds[:, None]).sum(axis=2) + 1
+    needed = np.full((len(truth), len(thresholds)), len(order) + 1, np.intp)
+    needed[:, thresholds <= 0] = 1
+    positive = thresholds[thresholds > 0]
+    if len(positive):
+        ranked, instances = _as_pool(proposals[order]), _as_pool(truth)
+        ranks, rows, overlaps = overlapping_pairs(ranked, instances, float(positive.min()), same_class=False)
+        for column in np.flatnonzero(thresholds > 0).tolist():
+            enough = overlaps >= thresholds[column]
+            np.minimum.at(needed[:, column], rows[enough], ranks[enough] + 1)
+    return needed
+
+
+def _as_pool(segments: Segments) -> Pool:
+    """Of one video and one class."""
+    same = np.zeros(len(segments), np.intp)
+    return Pool(segments.starts, segments.ends, segments.scores, same, same)

@@ -8,7 +8,7 @@ import numpy as np
 
 from temporalzoom.metrics.bootstrap import bootstrap_interval, draw_recordings
 from temporalzoom.metrics.errors import Analysis
-from temporalzoom.metrics.matching import Floats, Integers
+from temporalzoom.metrics.pairs import Floats, Integers
 
 Interval = tuple[float, float]
 RESAMPLES = 2000

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temporalzoom.errors import InputError
-from temporalzoom.metrics.matching import Booleans, Floats
+from temporalzoom.metrics.pairs import Booleans, Floats
 
 
 class Holm(NamedTuple):

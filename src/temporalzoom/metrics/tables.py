@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 from rich.table import Table
+from rich.text import Text
 
 from temporalzoom.metrics.detection import DetectionResult
 from temporalzoom.metrics.lengths import LENGTH_EDGES, evaluate_by_length
@@ -17,7 +18,7 @@ def per_class_table(result: DetectionResult, title: str | None = "AP per class (
     """One row per class, one column per tIoU threshold and their mean; the last row is mAP."""
     table = _table(title, "class", result.thresholds)
     for name, values in zip(result.classes, result.ap.T, strict=True):
-        table.add_row(name, *_percents(values))
+        table.add_row(Text(name), *_percents(values))  # a class may be called `[walk]`: no markup
     table.add_section()
     table.add_row("mAP", *_percents(result.mAP.values()), style="bold")
     return table
@@ -42,7 +43,7 @@ def per_length_table(
 
 
 def _table(title: str | None, first: str, thresholds: Iterable[float], *numbers: str) -> Table:
-    table = Table(title=title, title_justify="left")
+    table = Table(title=None if title is None else Text(title), title_justify="left")
     table.add_column(first)
     for name in (*numbers, *(f"@{threshold:g}" for threshold in thresholds), "average"):
         table.add_column(name, justify="right")

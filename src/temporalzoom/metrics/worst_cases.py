@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from temporalzoom.metrics.errors import DETECTION_KINDS, INSTANCE_KINDS, Analysis
-from temporalzoom.metrics.matching import Floats, Integers
+from temporalzoom.metrics.pairs import Floats, Integers
 
 SHOWN_INSTANCES = 20  # about as many as can be told apart in one picture
 CROWDED = 60  # instances and detections

@@ -81,14 +81,22 @@ def _write(folder: Path, description: ModelDescription, files: Mapping[str, dict
     draft = folder.with_suffix(".tmp")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
+    described = draft / "checkpoint.json"
+    described.write_text(json.dumps(description.to_json(), indent=1), encoding="utf-8")
     for name, tensors in files.items():
         save_file(tensors, draft / f"{name}.safetensors")
-    (draft / "checkpoint.json").write_text(json.dumps(description.to_json(), indent=1), encoding="utf-8")
+        shutil.copymode(described, draft / f"{name}.safetensors")  # the user's umask, not the library's own mode
     for file in draft.iterdir():
-        with open(file, "rb") as handle:
+        with open(file, "r+b") as handle:  # Windows flushes only what may be written
             os.fsync(handle.fileno())
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(draft, folder)
+
+
+def remove_drafts(run: Path) -> None:
+    """What a process that was killed left half written. Only for the one process that is at work in the run."""
+    for draft in (*(run / "checkpoints").glob("step-*.tmp"), run / f"{BEST}.tmp"):
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def find_checkpoint(path: Path) -> Path:
@@ -197,6 +205,11 @@ def _tensors(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def _read_tensors(file: Path) -> dict[str, Tensor]:
     try:
-        return load_file(file)
+        tensors = load_file(file)
     except (OSError, SafetensorError) as error:
         raise InputError(f"{file}: cannot be read ({error})") from None
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            wrong = int((~tensor.isfinite()).sum())
+            raise InputError(f"{file}: {name!r} holds {wrong} values that are NaN or infinite: the file is damaged")
+    return tensors

@@ -13,12 +13,17 @@ if TYPE_CHECKING:  # optional
     import pandas  # type: ignore[import-untyped]
 
 
+# Python's own strings. Those of numpy have one length for all: a NUL at the end of one is lost, and all are as large as
+# the longest.
+Labels = NDArray[np.object_]
+
+
 class Columns(NamedTuple):
-    """N rows: starts, ends and scores are float64 (N,), labels text (N,). None of them can be written to."""
+    """N rows: starts, ends and scores are float64 (N,), labels are strings (N,). None of them can be written to."""
 
     starts: NDArray[np.float64]
     ends: NDArray[np.float64]
-    labels: NDArray[np.str_]
+    labels: Labels
     scores: NDArray[np.float64]
 
     def rows(self) -> Iterator[tuple[float, float, str, float]]:
@@ -32,7 +37,7 @@ def make_columns(
     """Copies of what is given; scores are 1 if there are none."""
     times, until = np.array(starts, np.float64).reshape(-1), np.array(ends, np.float64).reshape(-1)
     numbers = np.ones(len(times)) if scores is None else np.array(scores, np.float64).reshape(-1)
-    columns = Columns(times, until, np.array(labels, np.str_).reshape(-1), numbers)
+    columns = Columns(times, until, as_labels(labels), numbers)
     lengths = {name: len(column) for name, column in columns._asdict().items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"columns of different lengths: {lengths}")
@@ -41,11 +46,22 @@ def make_columns(
     return columns
 
 
+def as_labels(labels: ArrayLike | Sequence[str]) -> Labels:
+    """An array (N,) of strings, a copy; what is no string becomes one."""
+    given = labels if isinstance(labels, np.ndarray | list | tuple) else np.asarray(labels)
+    if isinstance(given, np.ndarray):
+        given = given.reshape(-1).tolist()
+    texts = [label if type(label) is str else str(label) for label in given]
+    array: Labels = np.empty(len(texts), object)
+    array[:] = texts
+    return array
+
+
 def check_order(columns: Columns) -> None:
     """Refuse an end before its start. Times that are no numbers (NaN) pass here: writers and metrics refuse those."""
     if len(backward := np.flatnonzero(columns.ends < columns.starts)):
         row = int(backward[0])
-        start, end, label, _ = (column[row].item() for column in columns)
+        start, end, label = columns.starts[row], columns.ends[row], columns.labels[row]
         raise ValueError(f"segment {row}, {label!r}, ends before it starts: {start:g} to {end:g} s")
 
 
@@ -64,7 +80,7 @@ def to_frame(columns: Columns) -> pandas.DataFrame:
     except ImportError as error:
         raise ImportError("Segments.to_frame needs pandas: pip install pandas") from error
     starts, ends, labels, scores = columns
-    return pandas.DataFrame({"start": starts, "end": ends, "label": labels.astype(object), "score": scores})
+    return pandas.DataFrame({"start": starts, "end": ends, "label": labels, "score": scores})
 
 
 def from_frame(frame: pandas.DataFrame) -> Columns:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from rich.table import Table
 
 from . import display, intervals
-from .columns import Columns, check_classes, check_order, from_frame, make_columns, to_frame
+from .columns import Columns, Labels, check_classes, check_order, from_frame, make_columns, to_frame
 
 if TYPE_CHECKING:  # optional, or slow to load
     import pandas  # type: ignore[import-untyped]
@@ -55,7 +55,7 @@ class Segments:
 
     starts: NDArray[np.float64]
     ends: NDArray[np.float64]
-    labels: NDArray[np.str_]
+    labels: Labels
     scores: NDArray[np.float64]
     classes: tuple[str, ...] | None
 
@@ -71,7 +71,7 @@ class Segments:
         self._fill(make_columns(starts, ends, labels, scores), classes)
         check_order(self._columns)
         if self.classes is not None:
-            check_classes(np.unique(self.labels).tolist(), self.classes)
+            check_classes(sorted(set(self.labels.tolist())), self.classes)
 
     def _fill(self, columns: Columns, classes: Names) -> None:
         for name, column in columns._asdict().items():
@@ -249,7 +249,8 @@ class Segments:
         if labels is not None:
             wanted = [labels] if isinstance(labels, str) else list(labels)
             check_classes(wanted, self.classes)
-            keep &= np.isin(self.labels, wanted)
+            names = set(wanted)
+            keep &= np.array([label in names for label in self.labels.tolist()], bool)
         if between is not None:
             keep &= self._within(*between)
         return self[keep]

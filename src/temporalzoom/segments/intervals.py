@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import Columns
+from .columns import Columns, as_labels
 
 Floats = NDArray[np.float64]
 
@@ -65,13 +65,13 @@ def by_label(
     Without an operation, what it covers in `first`.
     """
     parts = [Columns(first.starts[:0], first.ends[:0], first.labels[:0], first.scores[:0])]
-    for label in np.unique(first.labels):
+    for label in sorted(set(first.labels.tolist())):
         mine, theirs = (
             merge(*(column[part.labels == label] for column in (part.starts, part.ends, part.scores)))
             for part in (first, second)
         )
         starts, ends, scores = mine if operation is None else operation(mine, theirs)
-        parts.append(Columns(starts, ends, np.full(len(starts), label), scores))
+        parts.append(Columns(starts, ends, as_labels([label] * len(starts)), scores))
     starts, ends, labels, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((ends, starts))
     return Columns(starts[order], ends[order], labels[order], scores[order])

@@ -19,8 +19,10 @@ from typing import Any
 
 from rich.console import Console
 
+from temporalzoom.console import plain_console
 from temporalzoom.errors import InputError
 from temporalzoom.interrupts import interruptible
+from temporalzoom.locks import alone_in
 from temporalzoom.progress import Progress, track
 from temporalzoom.signals.backbones import Backbone, backbone
 from temporalzoom.signals.decoding import probe
@@ -57,9 +59,10 @@ def extract_features(
         raise InputError(f"workers must be at least one, got {workers}")
     videos, out = find_videos(paths), Path(out)
     settings = resolved_settings(backbone, stride, window, fps, options or {}, device)
-    pending = [path for path in videos if not is_finished(path, out, settings)]
-    skipped = tuple(path.stem for path in videos if path not in pending)
-    failed = run_extraction(pending, out, settings, workers, console or Console(stderr=True), device)
+    with alone_in(out):
+        pending = [path for path in videos if not is_finished(path, out, settings)]
+        skipped = tuple(path.stem for path in videos if path not in pending)
+        failed = run_extraction(pending, out, settings, workers, console or plain_console(stderr=True), device)
     extracted = tuple(path.stem for path in pending if str(path) not in failed)
     return ExtractionSummary(extracted, skipped, failed)
 

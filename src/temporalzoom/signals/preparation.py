@@ -202,7 +202,8 @@ class Preparation:
         return array
 
     def _check_finite(self, array: Floats) -> None:
-        bad = int((~np.isfinite(array)).sum())
+        # Piece by piece: a mask of a day would be as long as the day.
+        bad = sum(int((~np.isfinite(piece)).sum()) for piece in np.array_split(array, len(array) // 4096 + 1))
         if bad:
             what = "features hold" if self.framing is None else "the raw signal holds"
             raise InputError(f"{what} {bad} values that are NaN or infinite")

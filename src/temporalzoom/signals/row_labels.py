@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporalzoom.errors import InputError
-from temporalzoom.segments import Segments
+from temporalzoom.segments import Labels, Segments, as_labels
 from temporalzoom.signals.resampling import LONGEST_GAP, SLACK, Seconds
 from temporalzoom.signals.tables import Column
 
@@ -49,16 +49,16 @@ def is_label_name(name: str) -> bool:
     return any(word in NAMES for word in words) and all(word in NAMES | BESIDE for word in words)
 
 
-def label_texts(column: Column) -> NDArray[np.str_]:
+def label_texts(column: Column) -> Labels:
     """One label per row (N,), "" where nothing is going on."""
     if column.is_text:
         texts = [str(cell).strip() for cell in column.values]
     else:
         texts = ["" if np.isnan(number) else f"{number:.15g}" for number in column.values.tolist()]
-    return np.array(["" if text.casefold() in NOTHING else text for text in texts], np.str_)
+    return as_labels(["" if text.casefold() in NOTHING else text for text in texts])
 
 
-def label_runs(labels: NDArray[np.str_], times: Seconds, step: float) -> Segments:
+def label_runs(labels: Labels, times: Seconds, step: float) -> Segments:
     """Runs of equal labels (N,) at rising times (N,) -> segments in seconds from the first row.
 
     A run ends where the next one begins, or `step` after its last row where rows are missing then. It goes on over
@@ -78,7 +78,7 @@ def label_runs(labels: NDArray[np.str_], times: Seconds, step: float) -> Segment
     return Segments(since[begins][kept], ends[kept], labels[begins][kept])
 
 
-def label_note(column: Column, labels: NDArray[np.str_], segments: Segments) -> str:
+def label_note(column: Column, labels: Labels, segments: Segments) -> str:
     classes = list(dict.fromkeys(segments.labels.tolist()))
     shown = ", ".join(classes[:12]) + (f" and {len(classes) - 12} more" if len(classes) > 12 else "")
     nothing = int((labels == "").sum())

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporalzoom.errors import InputError
-from temporalzoom.segments import Segments
+from temporalzoom.segments import Labels, Segments
 from temporalzoom.signals.clock import Stamped, on_regular_clock, stamped_rows, usual_step
 from temporalzoom.signals.container import Floats, Signal, listed
 from temporalzoom.signals.resampling import Seconds
@@ -166,7 +166,7 @@ def _is_counter(column: Column, header: bool) -> bool:
 
 
 def _timed(
-    column: Column, values: Floats, labels: NDArray[np.str_] | None, fps: float | None, path: Path, notes: list[str]
+    column: Column, values: Floats, labels: Labels | None, fps: float | None, path: Path, notes: list[str]
 ) -> Signal:
     """Rows with a clock. values: (N, C), labels: (N,)."""
     where = f"{path}: times of column {column.name!r}"
@@ -181,7 +181,7 @@ def _timed(
     return Signal(regular, (), rate, float(stamped.times[0]), segments)
 
 
-def _labelled(labels: NDArray[np.str_], stamped: Stamped, step: float, duration: float) -> Segments:
+def _labelled(labels: Labels, stamped: Stamped, step: float, duration: float) -> Segments:
     """Segments within the recording: the rows of a regular clock last as long as that says."""
     found = label_runs(labels[stamped.rows], stamped.times, step)
     return found if not len(found) or found.ends.max() <= duration else found.clip(duration)
@@ -211,7 +211,7 @@ def _seconds(column: Column, fps: float | None, where: str, notes: list[str]) ->
 def _counted(
     frames: Column | None,
     values: Floats,
-    labels: NDArray[np.str_] | None,
+    labels: Labels | None,
     fps: float | None,
     path: Path,
     notes: list[str],
@@ -243,7 +243,7 @@ def _counted(
     return Signal(values, fps=fps, labels=segments)
 
 
-def _rows(labels: NDArray[np.str_], fps: float | None, places: NDArray[np.intp] | None = None) -> Segments:
+def _rows(labels: Labels, fps: float | None, places: NDArray[np.intp] | None = None) -> Segments:
     step = 1 / (fps or 1.0)
     rows = np.arange(len(labels)) if places is None else places
     return label_runs(labels, rows.astype(np.float64) * step, step)

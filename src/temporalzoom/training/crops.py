@@ -12,6 +12,7 @@ from temporalzoom.config import AugmentConfig, DataConfig, FolderData
 from temporalzoom.datasets.samples import Sample
 from temporalzoom.datasets.sources import flag_channels
 from temporalzoom.errors import InputError
+from temporalzoom.segments import Labels
 
 Floats = NDArray[np.float32]
 Times = NDArray[np.float64]
@@ -30,7 +31,7 @@ class Crop:
     features: Floats
     starts: Times
     ends: Times
-    labels: NDArray[np.str_]
+    labels: Labels
     low: float
     high: float
     scores: Times

@@ -8,12 +8,14 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import torch
 from rich.console import Console
 from torch import Tensor, nn
 
 from temporalzoom.atomic import replacing
 from temporalzoom.config import Config, dump_config, first_difference
+from temporalzoom.datasets.check import LARGEST
 from temporalzoom.datasets.samples import Split
 from temporalzoom.errors import InputError
 from temporalzoom.interrupts import interruptible
@@ -33,6 +35,7 @@ from temporalzoom.runs.checkpoint import (
     load_optimizer,
     load_weights,
     read_info,
+    remove_drafts,
     save_best,
     save_checkpoint,
 )
@@ -54,6 +57,8 @@ from temporalzoom.training.validation import Score, Validation
 from temporalzoom.training.video_batches import video_batch
 
 CLIP_NORM = 1.0  # of the gradients of a step
+# Training has diverged where the mean loss of the last steps is this many times that of the first one, or 1.
+LOST, LAST_STEPS = 1e3, 5
 
 
 class TrainingInterrupted(Exception):
@@ -87,6 +92,7 @@ def train(
     keep_freed_memory()
     options, device = config.training, choose_device(config.device)
     check_precision(options.precision, device.type, "training.precision")
+    check_sizes(split)
     torch.manual_seed(config.seed)
     grid, built = split.samples[0].grid, None
     model: nn.Module
@@ -137,9 +143,11 @@ def train(
         interruptible() as interrupted,
         TrainingProgress(config.model.name, step, options.steps, console) as progress,
     ):
+        losses: list[float] = []
         while step < options.steps and not (validation is not None and validation.is_hopeless(step)):
             torch.manual_seed(_dropout_seed(config.seed, step))
             terms, norm = _step(model, optimizer, scaler, split, config, step, augmentation, positives)
+            losses = _checked_losses(losses, terms, step, run)
             update_average(average, model, step, options.ema_decay)
             step += 1
             progress.update(step, terms)
@@ -159,9 +167,37 @@ def train(
                 log.write(step, terms | size | scored | {"learning_rate": rate, "seconds": round(seconds, 3)})
             if interrupted.is_set():
                 raise TrainingInterrupted(save(), step)
-            if step % options.checkpoint_every == 0 and step < options.steps:
+            # A state that has just gone wrong would take the place of a good one.
+            if step % options.checkpoint_every == 0 and step < options.steps and not _is_lost(losses[-1], losses):
                 save()
         return save()
+
+
+def _checked_losses(losses: list[float], terms: dict[str, float], step: int, run: Path) -> list[float]:
+    """The first loss and the last ones. Where these are out of all proportion, InputError: no such state is saved."""
+    losses = [*losses[:1], *[*losses[1:], terms["loss"]][-LAST_STEPS:]] if losses else [terms["loss"]]
+    if len(losses) > LAST_STEPS and _is_lost(sum(losses[1:]) / LAST_STEPS, losses):
+        before = list_checkpoints(run)
+        kept = f"; {before[-1]} is from before" if before else ""
+        raise InputError(
+            f"training diverged at step {step + 1}: the loss is {losses[-1]:.3g}, it was {losses[0]:.3g} at first: "
+            f"lower training.learning_rate{kept}"
+        )
+    return losses
+
+
+def _is_lost(loss: float, losses: list[float]) -> bool:
+    return loss > LOST * max(losses[0], 1.0)
+
+
+def check_sizes(split: Split) -> None:
+    """Features that no network can take raise InputError, which names the recording: the loss would only show it."""
+    for sample in split.samples:
+        if sample.video is None and sample.signal.size:
+            low, high = float(sample.signal.min()), float(sample.signal.max())  # NaN if any is
+            if not (np.isfinite([low, high]).all() and max(-low, high) <= LARGEST):
+                value = low if not -low <= LARGEST else high
+                raise InputError(f"{sample.name}: features hold the value {value:.3g}; the largest may be {LARGEST:g}")
 
 
 def _step(
@@ -261,6 +297,7 @@ def _check_stem(config: Config, split: Split) -> None:
 
 def _prepare_run(config: Config, run: Path, resume: bool) -> int:
     """Make the run folder, or check that it can be resumed. Returns the step to go on from."""
+    remove_drafts(run)
     checkpoints = list_checkpoints(run)
     if not resume:
         if checkpoints:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from temporalzoom.atomic import replacing
+from temporalzoom.console import plain_console
 from temporalzoom.errors import InputError
 from temporalzoom.progress import track
 from temporalzoom.segments import Segments
@@ -62,7 +63,7 @@ def write_preview(
     progress bar. The file is whole, or not there.
     """
     check_preview(out)
-    out, console = Path(out), console or Console(stderr=True)
+    out, console = Path(out), console or plain_console(stderr=True)
     watched = track(frames, "writing the preview", console, total=max(round(duration * fps), 1))
     with replacing(out, "wb") as file:
         _encode(file, out, preview_pages(watched, segments, duration, classes), fps)

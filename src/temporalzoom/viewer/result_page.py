@@ -15,8 +15,8 @@ from temporalzoom.metrics.bootstrap import AVERAGED
 from temporalzoom.metrics.detection import DetectionResult
 from temporalzoom.metrics.errors import Analysis
 from temporalzoom.metrics.lengths import LengthResult
-from temporalzoom.metrics.matching import Pool
 from temporalzoom.metrics.operating_point import ThresholdCurve
+from temporalzoom.metrics.pairs import Pool
 from temporalzoom.metrics.rates import Interval, RateIntervals
 from temporalzoom.metrics.verdict import bias_words, counted, listed, trust, verdict
 from temporalzoom.metrics.worst_cases import Stretch

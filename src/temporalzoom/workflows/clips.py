@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+from temporalzoom.console import plain_console
 from temporalzoom.errors import InputError
 from temporalzoom.interrupts import interruptible
 from temporalzoom.progress import Progress
@@ -57,7 +58,7 @@ def cut_found(
     """
     if (source is None) == (model is None):
         raise InputError("give either a file with the segments of the video, or --model to find them")
-    console = console or Console(stderr=True)
+    console = console or plain_console(stderr=True)
     cut = open_source(video)  # what is no video is refused before anything else
     found = found_segments([video if source is None else source], model, console=console, **options)
     result = Clips(notes=list(found.notes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.table import Table
+from rich.text import Text
 
 from temporalzoom.workflows.cost import AT_ONCE, CostComparison, SystemCost
 
@@ -41,7 +42,7 @@ def _side_by_side(result: CostComparison) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column("")
     for heading in (system.name, baseline.name, "ratio"):
-        table.add_column(heading, justify="right")
+        table.add_column(Text(heading), justify="right")
 
     def row(label: str, ours: float | None, theirs: float | None, unit: float, ratio: str | None = None) -> None:
         shown = ["-" if value is None else _number(value / unit) for value in (ours, theirs)]
@@ -70,7 +71,7 @@ def _side_by_side(result: CostComparison) -> Table:
 def _depth_table(cost: SystemCost) -> Table:
     assert cost.depth is not None
     depth = cost.depth
-    table = Table(title=f"Adaptive depth of {cost.name}", title_justify="left", show_header=False)
+    table = Table(title=Text(f"Adaptive depth of {cost.name}"), title_justify="left", show_header=False)
     table.add_column()
     table.add_column(justify="right")
     table.add_row("positions kept by pruning", f"{100 * depth.kept:.1f} %")
@@ -83,7 +84,7 @@ def _depth_table(cost: SystemCost) -> Table:
 
 def _stability_table(cost: SystemCost) -> Table:
     assert cost.depth is not None
-    table = Table(title=f"tau of {cost.name} (entropy in bits)", title_justify="left")
+    table = Table(title=Text(f"tau of {cost.name} (entropy in bits)"), title_justify="left")
     table.add_column("hysteresis")
     for heading in ("E(tau)", "flip rate", "entropy", "MFLOPs", "% in each tenth"):
         table.add_column(heading, justify="right")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from rich.console import Console
 
+from temporalzoom.console import plain_console
 from temporalzoom.datasets.zoombench_scenes import EVENTS, FADE_SECONDS, Clip, VideoBench, draw_clip
 from temporalzoom.datasets.zoombench_video import clip_name, write_zoombench_video
 from temporalzoom.errors import InputError
@@ -108,7 +109,7 @@ def cuts_of_videos(
 ) -> tuple[dict[str, Seconds], dict[str, str]]:
     """Cuts by path of video files, or of folders of them; and why others could not be read."""
     check_threshold(threshold)
-    videos, console = find_videos(paths), console or Console(stderr=True)
+    videos, console = find_videos(paths), console or plain_console(stderr=True)
     transnet()  # where it is missing, it is for all
     found, failed = dict[str, Seconds](), dict[str, str]()
     with VideoProgress(videos, None, console, "looking for cuts") as shown:

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from temporalzoom.atomic import replacing
 from temporalzoom.config import Config, load_config
+from temporalzoom.console import plain_console
 from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.formats import write_segments
@@ -58,7 +59,7 @@ def run_demo(
     overrides: settings for all systems alike, after their own. video: whether to go on with video files.
     Ctrl-C is a KeyboardInterrupt wherever it comes, and leaves no report.
     """
-    console = console or Console(stderr=True)
+    console = console or plain_console(stderr=True)
     configs = {name: demo_config(name, seed, overrides) for name in SYSTEMS}  # errors before an earlier run is touched
     with_video = video and videos_can_be_read()
     acts = Acts(len(SYSTEMS) + 4 + with_video, console)

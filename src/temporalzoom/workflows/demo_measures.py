@@ -15,6 +15,7 @@ from rich.console import Console
 from torch import nn
 
 from temporalzoom.bdr import extract_boundaries
+from temporalzoom.console import plain_console
 from temporalzoom.datasets.samples import Sample, Split
 from temporalzoom.datasets.zoombench import SHARPNESS_KINDS, ZoomSample, sharpness_kind
 from temporalzoom.inference.localizer import Localizer
@@ -35,7 +36,7 @@ TIGHTEST = THRESHOLDS[-1]
 COSTED, ROUNDS = 16, 15  # test sequences in one batch, and how often every system is timed on it
 BUDGETS = (0.0, 0.05, 0.1, 0.2, 0.4, 1.0)
 NEAR, FAR = 2, 6  # positions from a boundary
-SILENT = Console(quiet=True, force_terminal=False)  # inside a loop that shows its own progress
+SILENT = plain_console(quiet=True, force_terminal=False)  # inside a loop that shows its own progress
 DETECTION = ("class", "l1", "giou", "diou")  # those of the terms that a training has, by its box loss
 
 

@@ -15,13 +15,16 @@ from rich.progress import track
 from rich.table import Table
 
 from temporalzoom.config import change_inference
+from temporalzoom.console import plain_console
 from temporalzoom.datasets.samples import Sample, Split
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.datasets.splits import known_subject
 from temporalzoom.errors import InputError
 from temporalzoom.formats import read_annotations, read_predictions, write_segments
+from temporalzoom.inference.found import cut_note
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.inference.members import fuse_members
+from temporalzoom.inference.selection import Selection
 from temporalzoom.inference.windows import run_network
 from temporalzoom.metrics import (
     BoundaryErrors,
@@ -285,13 +288,18 @@ def evaluate_split(
 
 def localize_split(localizer: Localizer, split: Split, console: Console | None = None) -> dict[str, Segments]:
     """Everything found in each sample, down to the lowest score, by name; with a progress bar."""
-    console = console or Console(stderr=True)
+    console = console or plain_console(stderr=True)
     localizer.check_scores([sample.name for sample in split.samples])
     samples = track(split.samples, "localizing", console=console, transient=True, disable=not console.is_terminal)
-    return {
-        sample.name: localizer.segments(sample_outputs(localizer, sample), sample.grid, sample.duration, sample.name)
-        for sample in samples
-    }
+    found, cuts, lowest = {}, [], Selection.of(localizer.options).lowest_threshold
+    for sample in samples:
+        outputs = [sample_outputs(localizer, sample)]
+        found[sample.name], cut = localizer.decoded(outputs, sample.grid, sample.duration, sample.name)
+        cuts += [cut] if 0 < cut >= lowest else []
+    if cuts:
+        text = f"{len(cuts)} of {len(found)} recordings: {cut_note(max(cuts))}"
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    return found
 
 
 def sample_outputs(localizer: Localizer, sample: Sample) -> Outputs:

@@ -20,6 +20,7 @@ from rich.console import Console
 
 from temporalzoom.atomic import replacing
 from temporalzoom.config import Config, load_config, parse_value
+from temporalzoom.console import plain_console
 from temporalzoom.datasets.fingerprint import Fingerprint, fingerprint, in_words
 from temporalzoom.datasets.folds import deal_folds
 from temporalzoom.datasets.gathered import ANNOTATIONS, SIGNALS, TEST, Gathered
@@ -27,6 +28,7 @@ from temporalzoom.datasets.splits import subject
 from temporalzoom.errors import InputError
 from temporalzoom.formats import Recording, read_predictions, write_annotations
 from temporalzoom.inference.members import TIOU
+from temporalzoom.locks import alone_in
 from temporalzoom.metrics import boundary_errors, evaluate_detections
 from temporalzoom.metrics.operating_point import best_thresholds
 from temporalzoom.progress import clock_time
@@ -125,23 +127,24 @@ def fit(
         >>> fitted = temporalzoom.fit("recordings", "annotations.csv", "runs/mine")  # doctest: +SKIP
         >>> localizer = temporalzoom.Localizer.load(fitted.run)  # doctest: +SKIP
     """
-    console, run = console or Console(stderr=True), Path(out)
+    console, run = console or plain_console(stderr=True), Path(out)
     where = None if annotations is None else Path(annotations)
-    gathered = gather(Path(recordings), where, run / DATA, options, console)
-    prepared = prepare(
-        gathered, members=members, seconds=seconds, overrides=overrides, decided=run / DECIDED, student=student
-    )
-    for line in (*gathered.notes, *in_words(prepared.fingerprint), *prepared.chosen()):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-    train_members(prepared, run, console)
-    fitted = finish(gathered, prepared, run)
-    title = f"{run.name}: how good is it?"
-    notes = [CROSS_VALIDATED if len(fitted.held_out.truth) > 1 else ""]
-    write_report(
-        run / REPORT, fitted.held_out, thresholds=fitted.thresholds, title=title, notes=[n for n in notes if n],
-        next_steps=next_steps(run), subjects=fitted.held_out.subjects, console=console,
-    )  # fmt: skip
-    return teach(gathered, prepared, fitted, console) if student else fitted
+    with alone_in(run):
+        gathered = gather(Path(recordings), where, run / DATA, options, console)
+        prepared = prepare(
+            gathered, members=members, seconds=seconds, overrides=overrides, decided=run / DECIDED, student=student
+        )
+        for line in (*gathered.notes, *in_words(prepared.fingerprint), *prepared.chosen()):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        train_members(prepared, run, console)
+        fitted = finish(gathered, prepared, run)
+        title = f"{run.name}: how good is it?"
+        notes = [CROSS_VALIDATED if len(fitted.held_out.truth) > 1 else ""]
+        write_report(
+            run / REPORT, fitted.held_out, thresholds=fitted.thresholds, title=title, notes=[n for n in notes if n],
+            next_steps=next_steps(run), subjects=fitted.held_out.subjects, console=console,
+        )  # fmt: skip
+        return teach(gathered, prepared, fitted, console) if student else fitted
 
 
 def prepare(

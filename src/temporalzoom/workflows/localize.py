@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from temporalzoom.config import change_inference
+from temporalzoom.console import plain_console
 from temporalzoom.errors import InputError
 from temporalzoom.formats import write_segments, writing_format
 from temporalzoom.inference.localizer import Localizer
@@ -69,7 +70,7 @@ def localize_files(
         out, preview: files to write, see `write_segments` and `write_preview`.
         console: for notes and progress.
     """
-    console = console or Console(stderr=True)
+    console = console or plain_console(stderr=True)
     files, result = _files(paths), Localized()
     others, videos = _by_kind(files, result.failed)
     _check_targets(out, preview, videos)
@@ -93,8 +94,8 @@ def localize_files(
         except Exception as error:  # one file must not end the others
             result.failed[str(file)] = f"{file}: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
         else:
-            if found.notes:
-                console.print(f"{file.stem}: {' '.join(found.notes)}", markup=False, highlight=False, soft_wrap=True)
+            if notes := found.notes_on(wanted):
+                console.print(f"{file.stem}: {' '.join(notes)}", markup=False, highlight=False, soft_wrap=True)
             kept = result.segments[file.stem] = select(found.segments, wanted, top)
             result.durations[file.stem] = found.duration
             if len(found.segments) and not len(kept):

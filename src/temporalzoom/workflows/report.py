@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
+from temporalzoom.console import plain_console
 from temporalzoom.errors import InputError
 from temporalzoom.metrics.bootstrap import (
     AVERAGED,
@@ -126,7 +127,9 @@ def map_intervals(
     everything = dict(truth) | {name: Segments.empty() for name in predictions if name not in truth}
     draws = draw_recordings(len(everything), RESAMPLES)
     parts = []
-    with Progress(console or Console(quiet=True), "intervals", len(draws), "resamples", transient=True) as progress:
+    with Progress(
+        console or plain_console(quiet=True), "intervals", len(draws), "resamples", transient=True
+    ) as progress:
         for first in range(0, len(draws), BATCH):
             parts.append(bootstrap_map(everything, predictions, tious, draws=draws[first : first + BATCH]))
             progress.advance(min(BATCH, len(draws) - first))
@@ -138,7 +141,7 @@ def map_intervals(
 def read_thresholds(given: Sequence[str], evaluation: Evaluation) -> Thresholds:
     """`0.4` for all classes, `serve=0.4` for one; one class may be told from all others. None: nothing was given."""
     parts = (evaluation.truth, evaluation.predictions)
-    labels = {str(label) for part in parts for segments in part.values() for label in np.unique(segments.labels)}
+    labels = {str(label) for part in parts for segments in part.values() for label in segments.labels.tolist()}
     common: float | None = None
     single: dict[str, float] = {}
     for text in given:

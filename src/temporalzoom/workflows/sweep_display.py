@@ -21,6 +21,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from temporalzoom.console import plain_console
 from temporalzoom.progress import clock_time
 
 
@@ -28,7 +29,7 @@ class SweepDisplay:
     """On a terminal bars that move; elsewhere one line per member that ended."""
 
     def __init__(self, total: int, skipped: int, console: Console | None = None) -> None:
-        self.console = console or Console(stderr=True)
+        self.console = console or plain_console(stderr=True)
         self.total, self.done, self.failures, self.skipped = total, skipped, 0, skipped
         self._began = time.monotonic()
         self._bars = Progress(

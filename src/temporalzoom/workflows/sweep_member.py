@@ -8,15 +8,13 @@ predictions.json and, last of all, result.json beside the checkpoints.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -27,13 +25,15 @@ from torch import nn
 
 from temporalzoom.atomic import replacing
 from temporalzoom.config import Config, load_config
+from temporalzoom.console import plain_console
 from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
 from temporalzoom.formats import write_segments
 from temporalzoom.inference.localizer import Localizer
-from temporalzoom.interrupts import interruptible
+from temporalzoom.interrupts import exit_code, interruptible
 from temporalzoom.json_tree import nan_to_null
+from temporalzoom.locks import alone_in
 from temporalzoom.metrics.cost import FlopCount, count_parameters, count_run
 from temporalzoom.runs.checkpoint import list_checkpoints
 from temporalzoom.runs.description import ModelDescription
@@ -113,17 +113,6 @@ def _subsets(config: Config) -> tuple[Split, Split]:
     return data.train, data.test
 
 
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Wait until no other process is at work in the folder: one whose runner was killed may still be saving."""
-    with open(folder / "lock", "a+", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the process, however that ends
-        lock.truncate(0)
-        lock.write(f"{os.getpid()}\n")
-        lock.flush()
-        yield
-
-
 def _stop_with(runner: int) -> None:
     """A runner that is killed cannot tell its members to stop: they see that they have another parent."""
     while os.getppid() == runner:
@@ -136,17 +125,18 @@ def main() -> int:
     threading.Thread(target=_stop_with, args=(os.getppid(),), daemon=True).start()
     try:
         # At once: only training has something to save, and waits for the end of its step itself.
-        with interruptible(at_once=True), _alone_in(folder):
-            run_member(folder, Console(stderr=True, soft_wrap=True))  # the runner quotes whole lines of the log
+        # And alone: a member whose runner was killed may still be saving.
+        with interruptible(at_once=True), alone_in(folder, wait=True):
+            run_member(folder, plain_console(stderr=True, soft_wrap=True))  # the runner quotes whole lines of the log
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except TrainingInterrupted as stop:
         print(stop, file=sys.stderr)
-        return 130
+        return exit_code()
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
-        return 130
+        return exit_code()
     return 0
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from temporalzoom.config import Config, check_class_names, load_config
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
+from temporalzoom.locks import alone_in
 from temporalzoom.training import train as run_training
 
 
@@ -65,5 +66,6 @@ def train(
         raise InputError(f"data.train_subset: no recording of {config.data.train_subset!r} is left to train on")
     if config.inference.video_scores is None:  # now, not when the model is loaded
         check_class_names(config.inference.per_class, data.train.classes)
-    checkpoint = run_training(config, data.train, Path(out), resume=resume, console=console)
+    with alone_in(Path(out)):
+        checkpoint = run_training(config, data.train, Path(out), resume=resume, console=console)
     return TrainedRun(checkpoint, data.test is not None, data.skipped)
