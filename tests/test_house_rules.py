@@ -17,7 +17,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Lowest first. A room imports only from rooms of lower layers.
 LAYERS = (
-    ("errors", "json_tree", "segments", "timegrid", "bdr"),
+    ("errors", "json_tree", "segments", "terminal", "timegrid", "bdr"),
     ("atomic", "config", "device", "interrupts", "progress"),
     ("formats", "signals", "metrics"),
     ("datasets", "models"),
@@ -34,6 +34,7 @@ KNOWS = {
     "errors": set(),
     "json_tree": set(),
     "segments": set(),
+    "terminal": set(),
     "timegrid": set(),
     "bdr": set(),
     "atomic": {"errors"},
@@ -41,17 +42,19 @@ KNOWS = {
     "progress": {"errors"},
     "config": {"errors"},
     "device": {"errors"},
-    "formats": {"errors", "segments", "atomic"},
+    "formats": {"errors", "json_tree", "segments", "atomic"},
     "metrics": {"errors", "segments"},
-    "signals": {"errors", "segments", "timegrid", "atomic", "device", "interrupts", "progress"},
+    "signals": {"errors", "json_tree", "segments", "terminal", "timegrid", "atomic", "device", "interrupts"}
+    | {"progress"},
     "models": {"errors", "bdr", "device"},
-    "runs": {"errors", "timegrid", "bdr", "atomic", "config", "models", "signals"},
-    "datasets": {"errors", "segments", "timegrid", "atomic", "config", "formats", "progress", "signals"},
-    "training": {"errors", "segments", "timegrid", "bdr", "atomic", "config", "datasets", "models", "runs", "signals"}
-    | {"interrupts", "progress"},
-    "inference": {"errors", "segments", "timegrid", "bdr", "atomic", "config", "formats", "metrics", "models", "runs"}
+    "runs": {"errors", "json_tree", "timegrid", "bdr", "atomic", "config", "models", "signals"},
+    "datasets": {"errors", "json_tree", "segments", "terminal", "timegrid", "atomic", "config", "formats", "progress"}
     | {"signals"},
-    "viewer": {"errors", "segments", "timegrid", "atomic", "metrics", "progress"},
+    "training": {"errors", "segments", "timegrid", "bdr", "atomic", "config", "datasets", "models", "runs", "signals"}
+    | {"interrupts", "json_tree", "progress", "terminal"},
+    "inference": {"errors", "segments", "timegrid", "bdr", "atomic", "config", "formats", "metrics", "models", "runs"}
+    | {"json_tree", "signals"},
+    "viewer": {"errors", "segments", "terminal", "timegrid", "atomic", "metrics", "progress"},
 }
 OUTSIDE = {"__init__", "__main__"}  # of the package: what the public may know, and `python -m temporalzoom`
 CORE = {"torch", "numpy", "scipy", "safetensors", "pydantic", "pydantic_core", "yaml", "typer", "rich", "matplotlib"}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from importlib import metadata
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from typer.core import TyperGroup
 
 from temporalzoom.errors import InputError
+from temporalzoom.terminal import Screen, one_line
 
 # In the order in which a user needs them.
 COMMANDS = (
@@ -47,8 +48,8 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Look at data, import annotations, make data.", no_args_is_help=True, context_settings=HELP)
 app.add_typer(data_app, name="data")
-screen = Console()
-notes = Console(stderr=True)
+screen = Screen()
+notes = Screen(stderr=True)
 
 Budget = Annotated[
     float | None, typer.Option(min=0, max=1, help="Share of positions that may go deep (tzn); default: as trained")
@@ -111,6 +112,9 @@ def main() -> None:
     """Entry point: bad input is one line (and the table of data problems) and exit code 2, never a traceback."""
     from temporalzoom.datasets.check import DataProblems, problem_table
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a label need not fit the terminal's encoding
     try:
         app()
     except DataProblems as error:
@@ -118,9 +122,14 @@ def main() -> None:
         _fail(str(error))
     except InputError as error:
         _fail(str(error))
+    except OSError as error:  # a full disk, a folder without permission, a name too long for the file system
+        place = error.filename if error.filename is not None else "a file"
+        _fail(f"{place}: cannot be read or written: {error.strerror or error}")
+    except MemoryError:
+        _fail("not enough memory for this")
 
 
 def _fail(message: str) -> None:
     notes.print("[bold red]error:[/] ", end="")
-    notes.print(message, markup=False, highlight=False, soft_wrap=True)
+    notes.print(one_line(message), markup=False, highlight=False, soft_wrap=True)
     sys.exit(2)

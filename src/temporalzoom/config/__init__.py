@@ -19,6 +19,7 @@ from temporalzoom.config.sections import (
     first_difference,
 )
 from temporalzoom.config.unread import unread_keys
+from temporalzoom.config.yaml_text import parse_yaml
 
 __all__ = [
     "AugmentConfig",
@@ -51,6 +52,7 @@ __all__ = [
     "first_difference",
     "load_config",
     "parse_config",
+    "parse_yaml",
     "recipe_names",
     "recipe_summary",
     "recipe_text",

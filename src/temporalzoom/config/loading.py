@@ -21,6 +21,7 @@ from temporalzoom.config.per_class import layered
 from temporalzoom.config.recipes import Layer, read_layers
 from temporalzoom.config.sections import Config, InferenceConfig, config_fields
 from temporalzoom.config.unread import given_keys, unread_keys
+from temporalzoom.config.yaml_text import parse_yaml
 from temporalzoom.errors import InputError
 
 PATHS = ("data.root", "data.annotations", "data.features", "data.videos", "inference.video_scores")
@@ -172,8 +173,8 @@ def _override_tree(overrides: Iterable[str], below: Tree) -> Tree:
 
 def _value(text: str) -> Any:
     try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError):
+        return parse_yaml(text)
+    except ValueError:
         return text
 
 

@@ -8,9 +8,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from temporalzoom.config.complaints import shown
+from temporalzoom.config.yaml_text import parse_yaml
 from temporalzoom.errors import InputError
 
 BASE = "base"
@@ -78,12 +77,9 @@ def _read(name: str, beside: Path) -> Layer:
 
 def _parse(text: str, source: str) -> dict[str, Any]:
     try:
-        tree = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        where = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise InputError(f"{source}{where}: not valid YAML ({error.problem or error.context})") from None
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: dates that do not exist
-        raise InputError(f"{source}: not valid YAML ({' '.join(str(error).split())})") from None
+        tree = parse_yaml(text)
+    except ValueError as error:
+        raise InputError(f"{source}: not valid YAML ({error})") from None
     if tree is None:
         return {}
     if not isinstance(tree, dict):

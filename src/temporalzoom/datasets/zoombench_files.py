@@ -13,6 +13,7 @@ from temporalzoom.datasets.zoombench import ZoomBench, make_zoombench
 from temporalzoom.formats import Annotations, Recording, write_annotations
 from temporalzoom.progress import track
 from temporalzoom.signals.feature_files import write_features
+from temporalzoom.terminal import Screen
 
 
 def split_annotations(split: Split, subset: str) -> Annotations:
@@ -23,7 +24,7 @@ def split_annotations(split: Split, subset: str) -> Annotations:
 
 def write_zoombench(folder: Path, bench: ZoomBench, seed: int = 0, console: Console | None = None) -> Path:
     """Write `annotations.json`, `features/*.npy` and `config.yaml`; returns the path of the last."""
-    console = console or Console(stderr=True)
+    console = console or Screen(stderr=True)
     recordings: dict[str, Recording] = {}
     classes: tuple[str, ...] = ()
     for subset in ("train", "test"):

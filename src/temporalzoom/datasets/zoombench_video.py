@@ -23,8 +23,10 @@ from temporalzoom.datasets.zoombench_render import render_blocks
 from temporalzoom.datasets.zoombench_scenes import ACTIONS, VideoBench, draw_clip
 from temporalzoom.errors import InputError
 from temporalzoom.formats import Annotations, Recording, write_annotations
+from temporalzoom.json_tree import parse_json
 from temporalzoom.progress import track
 from temporalzoom.signals.decoding import pyav
+from temporalzoom.terminal import Screen
 
 APPEARANCE = 2  # counts up when the same settings give other pictures, so that older clips are rendered again
 STRIDE, WINDOW = 4, 8  # of the features that the written configuration expects
@@ -65,7 +67,7 @@ def write_zoombench_video(folder: Path, bench: VideoBench, console: Console | No
     annotations, noted = folder / "annotations.json", folder / "settings.json"
     if annotations.exists() and not noted.exists():
         raise InputError(f"{annotations}: is there already and not of this benchmark; choose another folder")
-    console = console or Console(stderr=True)
+    console = console or Screen(stderr=True)
     encoder = _encoder(folder)
     settings = {key: value for key, value in asdict(bench).items() if key != "clips"}
     settings |= {"look": APPEARANCE, "encoder": encoder}
@@ -138,7 +140,7 @@ def _encoder(folder: Path) -> str:
 def _finished(folder: Path, settings: dict[str, Any]) -> list[str]:
     """Names of the clips that these settings made already."""
     try:
-        noted = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
+        noted = parse_json((folder / "settings.json").read_text(encoding="utf-8"))
         names = noted["finished"] if noted["settings"] == settings else []
         return [name for name in names if (folder / f"{name}.mp4").is_file()]
     except (OSError, ValueError, KeyError, TypeError):  # none, or not ours: everything is rendered

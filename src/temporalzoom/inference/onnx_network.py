@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from temporalzoom.atomic import replacing
 from temporalzoom.errors import InputError
+from temporalzoom.json_tree import parse_json
 from temporalzoom.metrics.latency import LatencyRatio, latency_ratio, measure_latency, threads
 from temporalzoom.models import Depth, Outputs
 from temporalzoom.models.level_heads import all_points
@@ -40,7 +41,7 @@ def from_properties(properties: Mapping[str, str], source: str) -> ModelDescript
     if not ours:
         raise InputError(f"{source}: not written by 'tzoom export': its metadata names no classes and no time grid")
     try:
-        values = {key: json.loads(text) for key, text in ours.items()}
+        values = {key: parse_json(text) for key, text in ours.items()}
     except ValueError as error:
         raise InputError(f"{source}: not a description of a model ({error})") from None
     return ModelDescription.from_json(values, source, again="export")

@@ -25,6 +25,7 @@ from temporalzoom.progress import Progress, track
 from temporalzoom.signals.backbones import Backbone, backbone
 from temporalzoom.signals.decoding import probe
 from temporalzoom.signals.extraction import ExtractionSettings, extract_one, find_videos, is_finished, resolved_settings
+from temporalzoom.terminal import Screen
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def extract_features(
     settings = resolved_settings(backbone, stride, window, fps, options or {}, device)
     pending = [path for path in videos if not is_finished(path, out, settings)]
     skipped = tuple(path.stem for path in videos if path not in pending)
-    failed = run_extraction(pending, out, settings, workers, console or Console(stderr=True), device)
+    failed = run_extraction(pending, out, settings, workers, console or Screen(stderr=True), device)
     extracted = tuple(path.stem for path in pending if str(path) not in failed)
     return ExtractionSummary(extracted, skipped, failed)
 

@@ -8,6 +8,7 @@ from types import TracebackType
 from rich.console import Console
 
 from temporalzoom.progress import Progress
+from temporalzoom.terminal import Screen
 
 LINE_SHARE = 0.1  # of the steps, at least between two lines where there is no terminal
 
@@ -20,7 +21,7 @@ class TrainingProgress:
     ) -> None:
         self.smoothing, self.terms, self._note = smoothing, dict[str, float](), ""
         self._progress = Progress(
-            console or Console(stderr=True), name, total, "steps", completed=step, patience=0, line_share=LINE_SHARE
+            console or Screen(stderr=True), name, total, "steps", completed=step, patience=0, line_share=LINE_SHARE
         )
 
     def __enter__(self) -> TrainingProgress:

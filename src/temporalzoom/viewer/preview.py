@@ -17,6 +17,7 @@ from temporalzoom.atomic import replacing
 from temporalzoom.errors import InputError
 from temporalzoom.progress import track
 from temporalzoom.segments import Segments
+from temporalzoom.terminal import Screen
 from temporalzoom.viewer.style import INK, MUTED, class_colours, text_colour
 from temporalzoom.viewer.timeline import assign_lanes
 
@@ -62,7 +63,7 @@ def write_preview(
     progress bar. The file is whole, or not there.
     """
     check_preview(out)
-    out, console = Path(out), console or Console(stderr=True)
+    out, console = Path(out), console or Screen(stderr=True)
     watched = track(frames, "writing the preview", console, total=max(round(duration * fps), 1))
     with replacing(out, "wb") as file:
         _encode(file, out, preview_pages(watched, segments, duration, classes), fps)

@@ -15,6 +15,7 @@ from temporalzoom.interrupts import interruptible
 from temporalzoom.progress import Progress
 from temporalzoom.segments import Segments
 from temporalzoom.segments.columns import check_classes
+from temporalzoom.terminal import Screen
 from temporalzoom.workflows.clip_writing import Source, copy_clip, open_source, write_clip
 from temporalzoom.workflows.segment_files import FoundSegments, found_segments
 
@@ -57,7 +58,7 @@ def cut_found(
     """
     if (source is None) == (model is None):
         raise InputError("give either a file with the segments of the video, or --model to find them")
-    console = console or Console(stderr=True)
+    console = console or Screen(stderr=True)
     cut = open_source(video)  # what is no video is refused before anything else
     found = found_segments([video if source is None else source], model, console=console, **options)
     result = Clips(notes=list(found.notes))

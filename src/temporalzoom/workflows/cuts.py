@@ -17,6 +17,7 @@ from temporalzoom.errors import InputError
 from temporalzoom.signals.extraction import find_videos
 from temporalzoom.signals.extraction_processes import VideoProgress
 from temporalzoom.signals.shot_cuts import THRESHOLD, check_threshold, shot_cuts, transnet
+from temporalzoom.terminal import Screen
 
 Seconds = NDArray[np.float64]
 
@@ -108,7 +109,7 @@ def cuts_of_videos(
 ) -> tuple[dict[str, Seconds], dict[str, str]]:
     """Cuts by path of video files, or of folders of them; and why others could not be read."""
     check_threshold(threshold)
-    videos, console = find_videos(paths), console or Console(stderr=True)
+    videos, console = find_videos(paths), console or Screen(stderr=True)
     transnet()  # where it is missing, it is for all
     found, failed = dict[str, Seconds](), dict[str, str]()
     with VideoProgress(videos, None, console, "looking for cuts") as shown:

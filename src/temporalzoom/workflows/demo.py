@@ -19,6 +19,7 @@ from temporalzoom.datasets.sources import load_data
 from temporalzoom.formats import write_segments
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.metrics import precision_recall
+from temporalzoom.terminal import Screen
 from temporalzoom.training import TrainingInterrupted, train
 from temporalzoom.training.metrics_log import read_metrics
 from temporalzoom.viewer.demo_report import SHOWN, Curves, write_demo_report
@@ -58,7 +59,7 @@ def run_demo(
     overrides: settings for all systems alike, after their own. video: whether to go on with video files.
     Ctrl-C is a KeyboardInterrupt wherever it comes, and leaves no report.
     """
-    console = console or Console(stderr=True)
+    console = console or Screen(stderr=True)
     configs = {name: demo_config(name, seed, overrides) for name in SYSTEMS}  # errors before an earlier run is touched
     with_video = video and videos_can_be_read()
     acts = Acts(len(SYSTEMS) + 4 + with_video, console)

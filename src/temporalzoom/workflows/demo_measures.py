@@ -25,6 +25,7 @@ from temporalzoom.metrics.latency import latency_ratio, measure_latency, threads
 from temporalzoom.models import TemporalZoom
 from temporalzoom.models.runtime import keep_freed_memory
 from temporalzoom.progress import track
+from temporalzoom.terminal import Screen
 from temporalzoom.training.metrics_log import read_metrics
 from temporalzoom.viewer.demo_report import SequenceView
 from temporalzoom.workflows.evaluate import Evaluation, evaluate_split
@@ -35,7 +36,7 @@ TIGHTEST = THRESHOLDS[-1]
 COSTED, ROUNDS = 16, 15  # test sequences in one batch, and how often every system is timed on it
 BUDGETS = (0.0, 0.05, 0.1, 0.2, 0.4, 1.0)
 NEAR, FAR = 2, 6  # positions from a boundary
-SILENT = Console(quiet=True, force_terminal=False)  # inside a loop that shows its own progress
+SILENT = Screen(quiet=True, force_terminal=False)  # inside a loop that shows its own progress
 DETECTION = ("class", "l1", "giou", "diou")  # those of the terms that a training has, by its box loss
 
 

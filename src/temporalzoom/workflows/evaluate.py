@@ -37,6 +37,7 @@ from temporalzoom.runs.checkpoint import find_checkpoint, read_info
 from temporalzoom.runs.members import Members, read_members
 from temporalzoom.segments import AGNOSTIC, Segments
 from temporalzoom.signals.extraction import video_features
+from temporalzoom.terminal import Screen
 from temporalzoom.training.batches import near_boundaries
 
 DEFAULT_THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)
@@ -282,7 +283,7 @@ def evaluate_split(
 
 def localize_split(localizer: Localizer, split: Split, console: Console | None = None) -> dict[str, Segments]:
     """Everything found in each sample, down to the lowest score, by name; with a progress bar."""
-    console = console or Console(stderr=True)
+    console = console or Screen(stderr=True)
     localizer.check_scores([sample.name for sample in split.samples])
     samples = track(split.samples, "localizing", console=console, transient=True, disable=not console.is_terminal)
     return {

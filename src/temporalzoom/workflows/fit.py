@@ -26,11 +26,13 @@ from temporalzoom.datasets.splits import subject
 from temporalzoom.errors import InputError
 from temporalzoom.formats import Recording, read_predictions, write_annotations
 from temporalzoom.inference.members import TIOU
+from temporalzoom.json_tree import parse_json
 from temporalzoom.metrics import boundary_errors, evaluate_detections
 from temporalzoom.metrics.operating_point import best_thresholds
 from temporalzoom.progress import clock_time
 from temporalzoom.runs.members import Members, write_members
 from temporalzoom.segments import Segments
+from temporalzoom.terminal import Screen
 from temporalzoom.workflows.evaluate import Evaluation
 from temporalzoom.workflows.fit_time import TRAINING_SHARE, affordable, seconds_per_step
 from temporalzoom.workflows.gather import GatherOptions, gather
@@ -113,7 +115,7 @@ def fit(
         >>> fitted = temporalzoom.fit("recordings", "annotations.csv", "runs/mine")  # doctest: +SKIP
         >>> localizer = temporalzoom.Localizer.load(fitted.run)  # doctest: +SKIP
     """
-    console, run = console or Console(stderr=True), Path(out)
+    console, run = console or Screen(stderr=True), Path(out)
     where = None if annotations is None else Path(annotations)
     gathered = gather(Path(recordings), where, run / DATA, options, console)
     prepared = prepare(gathered, members=members, seconds=seconds, overrides=overrides, decided=run / DECIDED)
@@ -255,7 +257,7 @@ def held_out(gathered: Gathered, prepared: Prepared, run: Path) -> tuple[dict[st
 def _read_decision(file: Path | None, asked: Mapping[str, Any]) -> dict[str, Any] | None:
     """What was decided before, if the same was asked for."""
     try:
-        found = json.loads(file.read_text(encoding="utf-8")) if file is not None else {}
+        found = parse_json(file.read_text(encoding="utf-8")) if file is not None else {}
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) and found.get("asked") == asked else None

@@ -7,9 +7,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from rich.console import Console
-
 from temporalzoom.config import Config
+from temporalzoom.terminal import Screen
 
 TRIAL_STEPS = 4  # timed
 STEP_LIMITS = (200, 1500)
@@ -27,7 +26,7 @@ def seconds_per_step(config: Config) -> float:
 
     data = load_data(config.data, config.seed, test=False)
     assert data.train is not None
-    threads, quiet = torch.get_num_threads(), Console(quiet=True)
+    threads, quiet = torch.get_num_threads(), Screen(quiet=True)
     torch.set_num_threads(1)
     try:
         times = []

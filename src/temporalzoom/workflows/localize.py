@@ -22,6 +22,7 @@ from temporalzoom.signals.extraction import VIDEO_SUFFIXES
 from temporalzoom.signals.extraction_processes import VideoProgress
 from temporalzoom.signals.feature_files import SUFFIXES
 from temporalzoom.signals.signal_files import ROW_SUFFIXES, SIGNAL_SUFFIXES
+from temporalzoom.terminal import Screen
 
 
 @dataclass
@@ -69,7 +70,7 @@ def localize_files(
         out, preview: files to write, see `write_segments` and `write_preview`.
         console: for notes and progress.
     """
-    console = console or Console(stderr=True)
+    console = console or Screen(stderr=True)
     files, result = _files(paths), Localized()
     others, videos = _by_kind(files, result.failed)
     _check_targets(out, preview, videos)

@@ -26,6 +26,7 @@ from temporalzoom.metrics.verdict import counted, trust, verdict
 from temporalzoom.metrics.worst_cases import worst_stretches
 from temporalzoom.progress import Progress
 from temporalzoom.segments import Segments
+from temporalzoom.terminal import Screen
 from temporalzoom.viewer.result_page import Results, write_result_page
 from temporalzoom.workflows.evaluate import Evaluation
 
@@ -126,7 +127,7 @@ def map_intervals(
     everything = dict(truth) | {name: Segments.empty() for name in predictions if name not in truth}
     draws = draw_recordings(len(everything), RESAMPLES)
     parts = []
-    with Progress(console or Console(quiet=True), "intervals", len(draws), "resamples", transient=True) as progress:
+    with Progress(console or Screen(quiet=True), "intervals", len(draws), "resamples", transient=True) as progress:
         for first in range(0, len(draws), BATCH):
             parts.append(bootstrap_map(everything, predictions, tious, draws=draws[first : first + BATCH]))
             progress.advance(min(BATCH, len(draws) - first))

@@ -22,13 +22,14 @@ from rich.table import Table
 from rich.text import Text
 
 from temporalzoom.progress import clock_time
+from temporalzoom.terminal import Screen
 
 
 class SweepDisplay:
     """On a terminal bars that move; elsewhere one line per member that ended."""
 
     def __init__(self, total: int, skipped: int, console: Console | None = None) -> None:
-        self.console = console or Console(stderr=True)
+        self.console = console or Screen(stderr=True)
         self.total, self.done, self.failures, self.skipped = total, skipped, 0, skipped
         self._began = time.monotonic()
         self._bars = Progress(

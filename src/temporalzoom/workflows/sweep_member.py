@@ -33,10 +33,11 @@ from temporalzoom.errors import InputError
 from temporalzoom.formats import write_segments
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.interrupts import interruptible
-from temporalzoom.json_tree import nan_to_null
+from temporalzoom.json_tree import nan_to_null, parse_json
 from temporalzoom.metrics.cost import FlopCount, count_parameters, count_run
 from temporalzoom.runs.checkpoint import list_checkpoints
 from temporalzoom.runs.description import ModelDescription
+from temporalzoom.terminal import Screen
 from temporalzoom.training import TrainingInterrupted, train
 from temporalzoom.training.metrics_log import read_metrics
 from temporalzoom.training.validation import Score
@@ -49,7 +50,7 @@ VALIDATION_TIOUS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 def run_member(folder: Path, console: Console | None = None) -> dict[str, Any]:
     """Returns what `result.json` holds."""
     config = load_config(folder / CONFIG)
-    settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    settings = parse_json((folder / SETTINGS).read_text(encoding="utf-8"))
     torch.set_num_threads(settings["threads"])
     train_split, test = _subsets(config)
     validate = held_out_score(test) if settings.get("validate") else None
@@ -137,7 +138,7 @@ def main() -> int:
     try:
         # At once: only training has something to save, and waits for the end of its step itself.
         with interruptible(at_once=True), _alone_in(folder):
-            run_member(folder, Console(stderr=True, soft_wrap=True))  # the runner quotes whole lines of the log
+            run_member(folder, Screen(stderr=True, soft_wrap=True))  # the runner quotes whole lines of the log
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
