@@ -16,7 +16,7 @@ _LONG_NUMBER = re.compile(rf"\d{{{_LONGEST + 1}}}")
 
 def parse_json(text: str | bytes, unique: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
     """What a JSON text says; one that is none raises ValueError, and so does what nobody can work with: nested deeper
-    than DEEPEST, whole numbers that no float holds, halves of surrogate pairs, which no file can be written with.
+    than DEEPEST, and halves of surrogate pairs, which no file can be written with.
 
     unique: makes an object of its pairs, default `dict`. `NaN` and `Infinity` pass: who expects a number judges them.
     """
@@ -39,17 +39,16 @@ def parse_json(text: str | bytes, unique: Callable[[list[tuple[str, Any]]], Any]
     return tree
 
 
-def _parsed(text: str, unique: Callable[..., Any] | None, parse_int: Callable[[str], int] | None) -> Any:
+def _parsed(text: str, unique: Callable[..., Any] | None, parse_int: Callable[[str], int | float] | None) -> Any:
     try:
         return json.loads(text, object_pairs_hook=unique, parse_int=parse_int)
     except RecursionError:
         raise ValueError(f"nested more than {DEEPEST} levels deep") from None
 
 
-def _short_integer(digits: str) -> int:
-    if len(digits) > _LONGEST:
-        raise ValueError(f"a number of {len(digits)} digits: {digits[:20]}...")
-    return int(digits)
+def _short_integer(digits: str) -> int | float:
+    """One that no float holds is infinite, as 1e999 is: who expects a number refuses it, and names the place."""
+    return int(digits) if len(digits) <= _LONGEST else math.copysign(math.inf, -1 if digits.startswith("-") else 1)
 
 
 def nan_to_null(tree: Any) -> Any:

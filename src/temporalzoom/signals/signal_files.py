@@ -192,7 +192,7 @@ def _array(path: Path, name: str) -> Any:
 
 def _archived(member: ArchivedArray, fps: float | None) -> Signal:
     array = _array(member.archive, member.name)
-    if array.ndim != 2 or array.dtype.kind not in "fiu":
+    if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[1]:
         raise InputError(f"{member} must be numbers of shape (T, D), got {array.dtype} {array.shape}")
     with np.errstate(over="ignore"):
         return Signal(np.ascontiguousarray(array, np.float32), fps=fps)
@@ -211,7 +211,7 @@ def _read_npz(path: Path, fps: float | None, label_column: str | None, columns: 
         raise InputError(f"{path}: one array, or one called 'features', is expected beside {', '.join(beside)}")
     signal = _archived(ArchivedArray(path, key), None)
     extra = {name: _array(path, name) for name in beside}
-    rate = next((float(extra[name]) for name in RATES if name in extra and extra[name].size == 1), None)
+    rate = next((_rate(extra[name], name, path) for name in RATES if name in extra and extra[name].size == 1), None)
     if rate is not None and fps is not None and abs(rate / fps - 1) > 1e-3:
         raise InputError(f"{path}: its fps is {rate:g}, not the {fps:g} asked for")
     for name in (name for name in beside if name in (*CLOCKS, *LABELS)):
@@ -235,6 +235,17 @@ def _read_npz(path: Path, fps: float | None, label_column: str | None, columns: 
     read = signal_of_columns(roles, path, [], rate or fps)
     read = replace(read, channels=()) if texts is None else _with_keypoints(read)
     return _chosen(read, columns, None, path)
+
+
+def _rate(array: Any, name: str, path: Path) -> float:
+    """A positive number; text of one counts too."""
+    try:
+        rate = float(array.item())
+    except (TypeError, ValueError):
+        rate = 0.0
+    if not 0 < rate < np.inf:
+        raise InputError(f"{path}: {name} must be a positive number, got {str(array)[:50]!r}")
+    return rate
 
 
 def _names(texts: Any, signal: Signal) -> list[str]:
