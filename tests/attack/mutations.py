@@ -159,7 +159,7 @@ def mutated_tree(tree: Any, draw: random.Random) -> Any:
             node[key] = draw.choice(WORDS)
         elif kind == 6:
             deep: Any = node[key]
-            for _ in range(draw.choice((5, 90, 400))):
+            for _ in range(draw.choice((5, 90, 250))):
                 deep = [deep]
             node[key] = deep
         else:

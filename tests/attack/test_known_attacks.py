@@ -320,6 +320,28 @@ def test_tensors_of_special_kinds(tmp_path: Path):
             refused(read, path)
 
 
+def test_headers_of_deeplabcut_of_different_lengths(tmp_path: Path):
+    (tmp_path / "x.csv").write_text("scorer,n,n\nbodyparts,nose\ncoords,x,y,likelihood\n0,1,2\n")
+    assert "3, 2, 4 cells" in refused(read_signal, tmp_path / "x.csv")
+
+
+def test_a_rate_that_no_number_holds(tmp_path: Path):
+    (tmp_path / "a.json").write_text(json.dumps(annotation(duration=5e-324, fps=None, frame=10)))
+    assert "'frame'" in refused(read_annotations, tmp_path / "a.json")
+
+
+def test_archives_beside_values(tmp_path: Path):
+    np.savez(tmp_path / "a.npz", features=np.zeros((4, 2)), fps=np.timedelta64(5, "s"))
+    np.savez(tmp_path / "b.npz", x=np.zeros((4, 0)), time=np.arange(4.0))
+    np.savez(tmp_path / "c.npz", features=np.zeros((4, 2)), rate=np.array("fast"))
+    for name in "abc":
+        refused(read_signal, tmp_path / f"{name}.npz")
+
+
+def test_messages_are_one_line_whatever_they_name():
+    assert str(InputError("task a\r\nb: 'end'\u2028 must be")) == "task a b: 'end' must be"
+
+
 # Descriptions of models
 
 
@@ -338,6 +360,7 @@ def description(tiny_config) -> ModelDescription:
         ("classes", "ab"),
         ("classes", [1, 2]),
         ("classes", []),
+        ("classes", ["a", "\0"]),
         ("input_width", "8"),
         ("input_width", -1),
         ("input_width", 10**12),

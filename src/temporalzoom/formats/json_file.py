@@ -129,7 +129,7 @@ def _recording(
     )
     frames = entry.get("frame")
     if fps is None and frames is not None and duration is not None and duration > 0:
-        fps = number(frames, f"{where}: 'frame'") / duration
+        fps = number(number(frames, f"{where}: 'frame'") / duration, f"{where}: 'frame' in its 'duration'")
     known = ("subset", "duration", "fps", "annotations", "ambiguous")
     extra = {key: value for key, value in entry.items() if key not in known}
     return Recording(name, subset, duration, fps, _segments(rows), _segments(ambiguous), extra), labels

@@ -125,7 +125,7 @@ class ModelDescription:
 # What the entries of a description are. Numbers are bounded by what a network can be built of.
 _KINDS: dict[str, Any] = {
     "model": str,
-    "classes": Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)],
+    "classes": Annotated[tuple[Annotated[str, Field(pattern=r"^[^\x00]+$")], ...], Field(min_length=1)],
     "grid": TimeGrid,
     "inference": InferenceConfig,
     "input_width": Annotated[int, Field(ge=1, le=10**6)],

@@ -40,6 +40,8 @@ def deeplabcut_table(lines: Sequence[str], path: Path, fps: float | None) -> Sig
     if not body:
         raise InputError(f"{path}: a table of DeepLabCut without rows")
     width = len(names[0]) + 1
+    if any(len(cells) != width for cells in rows[:depth]):
+        raise InputError(f"{path}: the rows of its header have {', '.join(str(len(c)) for c in rows[:depth])} cells")
     for number, cells in enumerate(body, 1):
         if len(cells) != width:
             raise InputError(f"{path}: row {number} has {len(cells)} cells, the header {width}")
