@@ -2,7 +2,7 @@
 
 Reads one JSON object per line from standard input, {"arguments": [...], "folder": ..., "kill": seconds or null,
 "size": bytes or null}, and answers with one, {"code": exit code, negative for a signal, "seconds": ..., "err": ...}.
-kill: after so many seconds the child and its own children get SIGKILL. size: no file may grow beyond it, as on a disk
+kill: after so many seconds the child gets SIGKILL. size: no file may grow beyond it, as on a disk
 that is full.
 """
 
@@ -11,45 +11,48 @@ from __future__ import annotations
 import json
 import os
 import resource
+import select
 import signal
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 
 def run(order: dict[str, Any]) -> dict[str, Any]:
-    with tempfile.NamedTemporaryFile("r+", suffix=".txt") as log:
-        begin = time.monotonic()
-        child = os.fork()
-        if child == 0:
-            os.setpgid(0, 0)
-            _command(order, log.name)
-        end = None if order["kill"] is None else begin + order["kill"]
-        while True:
-            found, status = os.waitpid(child, os.WNOHANG)
-            if found:
+    reading, writing = os.pipe()  # not a file: those cannot be written where the disk is full
+    begin = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _command(order, writing)
+    os.close(writing)
+    end = None if order["kill"] is None else begin + order["kill"]
+    printed, status = b"", None
+    while status is None or select.select([reading], [], [], 0)[0]:
+        if select.select([reading], [], [], 0.001)[0]:
+            part = os.read(reading, 65536)
+            printed += part
+            if not part and status is not None:
                 break
-            if end is not None and time.monotonic() >= end:
-                os.kill(child, signal.SIGKILL)
-                end = None
-            time.sleep(0.001)
-        return {
-            "code": os.waitstatus_to_exitcode(status),
-            "seconds": time.monotonic() - begin,
-            "err": Path(log.name).read_text(errors="replace"),
-        }
+        if status is None:
+            found, code = os.waitpid(child, os.WNOHANG)
+            status = code if found else None
+        if status is None and end is not None and time.monotonic() >= end:
+            os.kill(child, signal.SIGKILL)
+            end = None
+    os.close(reading)
+    seconds = time.monotonic() - begin
+    return {"code": os.waitstatus_to_exitcode(status), "seconds": seconds, "err": printed.decode(errors="replace")}
 
 
-def _command(order: dict[str, Any], log: str) -> None:
+def _command(order: dict[str, Any], out: int) -> None:
     """In the child; never returns."""
     code = 70
     try:
         os.chdir(order["folder"])
-        file = os.open(log, os.O_WRONLY)
-        os.dup2(file, 1)
-        os.dup2(file, 2)
+        os.dup2(out, 1)
+        os.dup2(out, 2)
         sys.argv = ["tzoom", *order["arguments"]]
         if order["size"] is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (order["size"], order["size"]))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import sys
+import threading
+from contextlib import suppress
 from importlib import metadata
 from typing import Annotated, Any
 
@@ -114,7 +116,9 @@ def main() -> None:
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a label need not fit the terminal's encoding
+            with suppress(OSError):  # a label need not fit the terminal's encoding
+                stream.reconfigure(errors="backslashreplace")
+    threading.excepthook = _thread_failed
     try:
         app()
     except DataProblems as error:
@@ -127,6 +131,14 @@ def main() -> None:
         _fail(f"{place}: cannot be read or written: {error.strerror or error}")
     except MemoryError:
         _fail("not enough memory for this")
+
+
+def _thread_failed(failure: threading.ExceptHookArgs) -> None:
+    """TensorBoard writes in a thread of its own: a full disk there is a line too."""
+    if isinstance(failure.exc_value, OSError):
+        note(one_line(f"warning: a file cannot be written: {failure.exc_value.strerror or failure.exc_value}"))
+    else:
+        threading.__excepthook__(failure)
 
 
 def _fail(message: str) -> None:

@@ -86,8 +86,11 @@ def write_features(path: str | Path, features: ArrayLike) -> None:
     array = np.asarray(features)
     if array.ndim != 2 or array.dtype.kind not in "fiu":
         raise ValueError(f"features must be numbers of shape (T, D), got {array.dtype} {array.shape}")
+    array = np.ascontiguousarray(array, np.float32)
     with replacing(path, "wb") as file:
-        np.save(file, array.astype(np.float32), allow_pickle=False)
+        # Not np.save: it writes past the file object, and where the disk is full it leaves half an array and no word.
+        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+        file.write(array.data if array.size else b"")
 
 
 def _read(path: Path, lengths_only: bool) -> Any:
