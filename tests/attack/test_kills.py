@@ -158,5 +158,9 @@ def test_a_full_disk_is_one_line(name: str, material: Path, tmp_path: Path, tzoo
         assert done["code"] == (1 if name == "sweep" else 2) and "Traceback" not in done["err"], (size, done)
         assert re.search("error: |failed[:,]", done["err"]), (size, done)
         left = content(out)
-        torn = {file for file in left if left[file] != whole.get(file, left[file]) and not file.endswith((".jsonl", "log.txt"))}
+        torn = {
+            file
+            for file in left
+            if left[file] != whole.get(file, left[file]) and not file.endswith((".jsonl", "log.txt"))
+        }
         assert not torn, (size, torn)

@@ -325,6 +325,18 @@ def test_headers_of_deeplabcut_of_different_lengths(tmp_path: Path):
     assert "3, 2, 4 cells" in refused(read_signal, tmp_path / "x.csv")
 
 
+def test_quotes_that_swallow_the_header_of_deeplabcut(tmp_path: Path):
+    for text in ('scorer,"n\nbodyparts,nose\ncoords,x\n0,1\n', "scorer,n\nbodyparts,nose\ncoords,x\n"):
+        (tmp_path / "x.csv").write_text(text)
+        refused(read_signal, tmp_path / "x.csv")
+
+
+def test_dates_that_do_not_exist(tmp_path: Path):
+    for date in ("0/4/2024 10:00:00", "0/0/2024 10:00:00", "4/0/2024 10:00:00"):
+        (tmp_path / "a.csv").write_text(f"video,start,end,label\nwalk1,{date},{date},run\n")
+        refused(read_any_annotations, tmp_path / "a.csv")
+
+
 def test_a_rate_that_no_number_holds(tmp_path: Path):
     (tmp_path / "a.json").write_text(json.dumps(annotation(duration=5e-324, fps=None, frame=10)))
     assert "'frame'" in refused(read_annotations, tmp_path / "a.json")

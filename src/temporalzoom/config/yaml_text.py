@@ -10,10 +10,24 @@ DEEPEST = 50
 MOST = 100_000  # values; references of a few lines (`&a [*b, *b]`) could stand for more than any machine holds
 
 
+class _Shallow(yaml.SafeLoader):
+    """Ends where nesting becomes absurd: the time that it takes to read on grows with its square."""
+
+    depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        self.depth += 1
+        if self.depth > 2 * DEEPEST:
+            raise ValueError(f"nested more than {DEEPEST} levels deep")
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
 def parse_yaml(text: str) -> Any:
     """What `yaml.safe_load` reads. Everything that is wrong raises ValueError of one line, which says the line."""
     try:
-        tree = yaml.safe_load(text)
+        tree = yaml.load(text, _Shallow)
     except yaml.MarkedYAMLError as error:
         where = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         raise ValueError(f"{where}{' '.join(str(error.problem or error.context).split())}") from None
