@@ -1,14 +1,18 @@
 # make demo   trains on the embedded benchmark, evaluates, localizes, writes runs/demo/report.html
 # make test   passes every test
 # make label-studio   lets Label Studio's own package, in an environment of its own, validate the tasks that we write
+# make attack   throws 200,000 wrong inputs at every reader and command (INPUTS, MINUTES), counts into docs/reliability.md
+# make audit   compares the installed versions with the known vulnerabilities (needs pip-audit or pipx)
 # All set up .venv with the pinned versions of constraints.txt first.
 
 PYTHON ?= python3
 WORKERS ?= 2
+INPUTS ?= 200000
+MINUTES ?= 60
 VENV := .venv
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint label-studio setup clean
+.PHONY: demo test lint label-studio attack audit setup clean
 
 demo: setup
 	$(VENV)/bin/tzoom demo --out runs/demo
@@ -27,6 +31,14 @@ label-studio: setup
 	build/label-studio/bin/python -m pip install --quiet label-studio-sdk==2.1.2
 	$(VENV)/bin/python tests/outside/label_studio.py write build/label-studio/tasks.json
 	build/label-studio/bin/python tests/outside/label_studio.py check build/label-studio/tasks.json
+
+attack: setup
+	$(VENV)/bin/python tests/attack/run.py --inputs $(INPUTS) --minutes $(MINUTES)
+
+audit: setup
+	@if $(VENV)/bin/python -m pip_audit --version >/dev/null 2>&1; then $(VENV)/bin/python -m pip_audit; \
+	elif command -v pipx >/dev/null; then pipx run pip-audit --path $$($(VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])'); \
+	else echo "audit: needs pip-audit: $(VENV)/bin/python -m pip install pip-audit, or install pipx"; exit 2; fi
 
 setup: $(STAMP)
 

@@ -457,10 +457,10 @@ def test_bad_overrides(file: Path, override: str, said: str):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"seed: 1\ntraining: [1, 2", ", line 2: not valid YAML ("),
-        (b"seed: 1\na: b: c", ", line 2: not valid YAML (mapping values are not allowed here)"),
-        (b"seed: 1\n\tx: 2", ", line 2: not valid YAML ("),
-        (b"x: !!python/name:os.system", ", line 1: not valid YAML ("),
+        (b"seed: 1\ntraining: [1, 2", ": not valid YAML (line 2: "),
+        (b"seed: 1\na: b: c", ": not valid YAML (line 2: mapping values are not allowed here)"),
+        (b"seed: 1\n\tx: 2", ": not valid YAML (line 2: "),
+        (b"x: !!python/name:os.system", ": not valid YAML (line 1: "),
         (b"seed: \x01", ": not valid YAML ("),
         (b"seed: \xff", ": not valid YAML ("),
         (b"seed: 2024-99-99", ": not valid YAML (month must be in 1..12)"),

@@ -44,15 +44,19 @@ KNOWS = {
     "config": {"errors"},
     "console": set(),
     "device": {"errors"},
-    "formats": {"errors", "segments", "atomic"},
+    "formats": {"errors", "json_tree", "segments", "atomic"},
     "metrics": {"errors", "segments"},
-    "signals": {"errors", "segments", "timegrid", "atomic", "console", "device", "interrupts", "locks", "progress"},
+    "signals": {"errors", "json_tree", "segments", "timegrid", "atomic", "console", "device", "interrupts"}
+    | {"locks", "progress"},
     "models": {"errors", "bdr", "device"},
-    "runs": {"errors", "timegrid", "bdr", "atomic", "config", "models", "signals"},
-    "datasets": {"errors", "segments", "timegrid", "atomic", "config", "console", "formats", "progress", "signals"},
-    "training": {"errors", "segments", "timegrid", "bdr", "atomic", "config", "datasets", "models", "runs", "signals"}
+    "runs": {"errors", "json_tree", "timegrid", "bdr", "atomic", "config", "models", "signals"},
+    "datasets": {"errors", "json_tree", "segments", "timegrid", "atomic", "config", "console", "formats"}
+    | {"progress", "signals"},
+    "training": {"errors", "json_tree", "segments", "timegrid", "bdr", "atomic", "config", "datasets"}
+    | {"models", "runs", "signals"}
     | {"console", "interrupts", "progress"},
-    "inference": {"errors", "segments", "timegrid", "bdr", "atomic", "config", "formats", "metrics", "models", "runs"}
+    "inference": {"errors", "json_tree", "segments", "timegrid", "bdr", "atomic", "config", "formats"}
+    | {"metrics", "models", "runs"}
     | {"signals"},
     "viewer": {"errors", "segments", "timegrid", "atomic", "console", "metrics", "progress"},
 }

@@ -48,6 +48,8 @@ def replacing(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
         os.replace(part, target)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
+    except UnicodeEncodeError as error:  # names of files may hold bytes that are no text
+        raise InputError(f"{path}: cannot be written: {error.object[:80]!r} is no Unicode text") from error
     finally:
         with suppress(OSError):
             part.unlink()

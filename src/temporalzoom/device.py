@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, get_args
 
 from temporalzoom.errors import InputError
@@ -33,6 +35,27 @@ def choose_device(name: str = "auto") -> torch.device:
     if name not in available:
         raise InputError(f"device: {name} is not available here; available: {', '.join(available)}")
     return torch.device(name)
+
+
+@contextmanager
+def deterministic() -> Iterator[None]:
+    """One thread, and only algorithms that give the same bits again: then the number of cores does not matter either.
+    An operation without such an algorithm on this device raises InputError."""
+    import torch
+
+    threads, before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    except RuntimeError as error:
+        if "deterministic" not in str(error):
+            raise
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"--deterministic: not possible with this model on this device: {reason}") from error
+    finally:
+        torch.use_deterministic_algorithms(before)
+        torch.set_num_threads(threads)
 
 
 def device_of(module: nn.Module) -> torch.device:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalzoom.formats import import_annotations, write_segments
+from temporalzoom.formats.interface import as_meant
 from temporalzoom.segments import Segments
 
 
@@ -24,7 +25,8 @@ def test_tables_as_the_csv_module_reads_them(
             header, *lines = csv.reader(file, delimiter=delimiter)
         assert header == ["video", "start", "end", "label", "score"]
         expected = [(video, *row) for video, found in results.items() for row in found]
-        assert [(v, float(s), float(e), label, float(score)) for v, s, e, label, score in lines] == expected
+        rows = [(as_meant(v), float(s), float(e), as_meant(label), float(p)) for v, s, e, label, p in lines]
+        assert rows == expected
 
 
 @pytest.mark.parametrize(

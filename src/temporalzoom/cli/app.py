@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import sys
+import threading
+from contextlib import suppress
 from importlib import metadata
 from typing import Annotated, Any
 
@@ -10,7 +13,7 @@ import typer
 from rich.text import Text
 from typer.core import TyperGroup
 
-from temporalzoom.console import plain_console
+from temporalzoom.console import one_line, plain_console
 from temporalzoom.errors import InputError
 from temporalzoom.interrupts import exit_code, stop_on_termination
 
@@ -113,6 +116,11 @@ def main() -> None:
     """Entry point: bad input is one line (and the table of data problems) and exit code 2, never a traceback."""
     from temporalzoom.datasets.check import DataProblems, problem_table
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            with suppress(OSError):  # a label need not fit the terminal's encoding
+                stream.reconfigure(errors="backslashreplace")
+    threading.excepthook = _thread_failed
     try:
         with stop_on_termination():
             app()
@@ -124,9 +132,22 @@ def main() -> None:
         _fail(str(error))
     except InputError as error:
         _fail(str(error))
+    except OSError as error:  # a full disk, a folder without permission, a name too long for the file system
+        place = error.filename if error.filename is not None else "a file"
+        _fail(f"{place}: cannot be read or written: {error.strerror or error}")
+    except MemoryError:
+        _fail("not enough memory for this")
+
+
+def _thread_failed(failure: threading.ExceptHookArgs) -> None:
+    """TensorBoard writes in a thread of its own: a full disk there is a line too."""
+    if isinstance(failure.exc_value, OSError):
+        note(one_line(f"warning: a file cannot be written: {failure.exc_value.strerror or failure.exc_value}"))
+    else:
+        threading.__excepthook__(failure)
 
 
 def _fail(message: str) -> None:
     notes.print(Text("error:", style="bold red"), end=" ")
-    notes.print(message, markup=False, highlight=False, soft_wrap=True)
+    notes.print(one_line(message), markup=False, highlight=False, soft_wrap=True)
     sys.exit(2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -69,14 +70,22 @@ def train(
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Leave out recordings without features")
     ] = False,
+    same_bits: Annotated[
+        bool,
+        typer.Option("--deterministic", help="The same weights, bit for bit, whatever the number of cores; slower"),
+    ] = False,
 ) -> None:
     """Train a detector. Ctrl-C saves a checkpoint first; --resume goes on as if nothing had happened."""
+    from temporalzoom.device import deterministic
     from temporalzoom.training import TrainingInterrupted
     from temporalzoom.workflows.train import train as run_training
 
     changes = [*changed_settings(overrides, settings), *([] if device is None else [f"device={device}"])]
     try:
-        run = run_training(config, out, overrides=changes, resume=resume, allow_missing=allow_missing, console=notes)
+        with deterministic() if same_bits else nullcontext():
+            run = run_training(
+                config, out, overrides=changes, resume=resume, allow_missing=allow_missing, console=notes
+            )
     except TrainingInterrupted as stop:
         again = shlex.join([a for a in sys.argv[1:] if a != "--resume"])
         note(f"{stop}\ngo on with: tzoom {again} --resume")

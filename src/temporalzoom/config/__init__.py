@@ -27,6 +27,7 @@ from temporalzoom.config.sections import (
     first_difference,
 )
 from temporalzoom.config.unread import unread_keys
+from temporalzoom.config.yaml_text import parse_yaml
 
 __all__ = [
     "AugmentConfig",
@@ -60,6 +61,7 @@ __all__ = [
     "load_config",
     "parse_config",
     "parse_value",
+    "parse_yaml",
     "recipe_names",
     "recipe_summary",
     "recipe_text",

@@ -21,6 +21,7 @@ from temporalzoom.config.per_class import layered
 from temporalzoom.config.recipes import Layer, read_layers
 from temporalzoom.config.sections import Config, InferenceConfig, config_fields
 from temporalzoom.config.unread import given_keys, unread_keys
+from temporalzoom.config.yaml_text import parse_yaml
 from temporalzoom.errors import InputError
 
 PATHS = (
@@ -175,8 +176,8 @@ def _override_tree(overrides: Iterable[str], below: Tree) -> Tree:
 def parse_value(text: str) -> Any:
     """The value of an override, read as YAML."""
     try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError):
+        return parse_yaml(text)
+    except ValueError:
         return text
 
 

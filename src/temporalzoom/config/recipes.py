@@ -12,9 +12,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from temporalzoom.config.complaints import shown
+from temporalzoom.config.yaml_text import parse_yaml_parts
 from temporalzoom.errors import InputError
 
 BASE = "base"
@@ -83,12 +82,9 @@ def _read(name: str, beside: Path) -> list[Layer]:
 def parse_parts(text: str, source: str) -> list[dict[str, Any]]:
     """The settings of each part of a file, at least one."""
     try:
-        trees = list(yaml.safe_load_all(text)) or [None]
-    except yaml.MarkedYAMLError as error:
-        where = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise InputError(f"{source}{where}: not valid YAML ({error.problem or error.context})") from None
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: dates that do not exist
-        raise InputError(f"{source}: not valid YAML ({' '.join(str(error).split())})") from None
+        trees = parse_yaml_parts(text) or [None]
+    except ValueError as error:
+        raise InputError(f"{source}: not valid YAML ({error})") from None
     for tree in trees:
         if tree is not None and not isinstance(tree, dict):
             raise InputError(f"{source}: must hold sections such as 'training:', got {shown(tree)}")

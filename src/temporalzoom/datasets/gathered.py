@@ -15,6 +15,7 @@ from rich.console import Console
 from temporalzoom.atomic import replacing
 from temporalzoom.errors import InputError
 from temporalzoom.formats import Annotations, Recording, read_annotations, write_annotations
+from temporalzoom.json_tree import parse_json
 from temporalzoom.progress import track
 from temporalzoom.signals.container import Signal
 from temporalzoom.signals.feature_files import map_features, write_features
@@ -158,7 +159,7 @@ def _sidecar(folder: Path, name: str) -> Sidecar:
 def load(folder: Path, made_from: object) -> Gathered | None:
     """What `store` wrote, if it came to its end and was made from the same; else None."""
     try:
-        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        found = parse_json((folder / MANIFEST).read_text(encoding="utf-8"))
         if found["made_from"] != json.loads(json.dumps(made_from)):
             return None
         kinds, channels, notes = (tuple(found[key]) for key in ("kinds", "channels", "notes"))

@@ -24,6 +24,7 @@ from temporalzoom.datasets.zoombench_render import render_blocks
 from temporalzoom.datasets.zoombench_scenes import ACTIONS, VideoBench, draw_clip
 from temporalzoom.errors import InputError
 from temporalzoom.formats import Annotations, Recording, write_annotations
+from temporalzoom.json_tree import parse_json
 from temporalzoom.progress import track
 from temporalzoom.signals.decoding import pyav
 
@@ -139,7 +140,7 @@ def _encoder(folder: Path) -> str:
 def _finished(folder: Path, settings: dict[str, Any]) -> list[str]:
     """Names of the clips that these settings made already."""
     try:
-        noted = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
+        noted = parse_json((folder / "settings.json").read_text(encoding="utf-8"))
         names = noted["finished"] if noted["settings"] == settings else []
         return [name for name in names if (folder / f"{name}.mp4").is_file()]
     except (OSError, ValueError, KeyError, TypeError):  # none, or not ours: everything is rendered

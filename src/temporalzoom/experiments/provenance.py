@@ -13,6 +13,7 @@ from typing import Any
 import temporalzoom
 from temporalzoom.atomic import replacing
 from temporalzoom.config import Config, dump_tree
+from temporalzoom.json_tree import parse_json
 
 PACKAGE = Path(temporalzoom.__file__).resolve().parent
 # A change here can change numbers.
@@ -76,7 +77,7 @@ def trained_by(folders: Sequence[Path]) -> list[str | None]:
     found: dict[str | None, None] = {}
     for folder in folders:
         try:
-            stored = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+            stored = parse_json((folder / RECORD).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             stored = {}
         found[None if stored.get("dirty") else stored.get("commit")] = None

@@ -22,7 +22,9 @@ from temporalzoom.formats.interface import (
     Imported,
     ImportOptions,
     Instance,
+    as_meant,
     checked_instance,
+    no_formula,
     note_point_events,
     point_event,
     read_bytes,
@@ -69,7 +71,8 @@ def write_boris(path: Path, results: Mapping[str, Segments], options: ExportOpti
             media = str(options.media.get(recording, "LIVE"))
             length, rate = options.durations.get(recording, "NA"), options.fps or "NA"
             for start, end, label, score in segments:
-                first = (recording, "", "", media, length, rate, NOBODY, label, "", "", AGGREGATED[0])
+                named, called = no_formula(recording), no_formula(label)
+                first = (named, "", "", media, length, rate, NOBODY, called, "", "", AGGREGATED[0])
                 writer.writerow((*first, start, end, end - start, f"score {score:.4g}", ""))
 
 
@@ -153,7 +156,7 @@ def _lines(text: str) -> Iterator[tuple[str, list[str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=max("\t,;", key=text.count))
     for cells in reader:
         if any(cell.strip() for cell in cells):
-            yield f"line {reader.line_num}", cells
+            yield f"line {reader.line_num}", [as_meant(cell) for cell in cells]
 
 
 def _plain(name: str) -> str:

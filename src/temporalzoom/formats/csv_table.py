@@ -1,7 +1,7 @@
 """Tables (.csv, .tsv): one row per action, columns by name, all recordings in one file.
 
-Times are seconds and come back exactly, labels too. A cell is written as it is: a spreadsheet may take a label that
-begins with `=` for a formula.
+Times are seconds and come back exactly, labels too. A name or label that a spreadsheet would take for a formula is
+written behind an apostrophe, which is taken away again on reading.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from temporalzoom.atomic import replacing
 from temporalzoom.errors import InputError
-from temporalzoom.formats.interface import ExportOptions, Imported, ImportOptions, read_text
+from temporalzoom.formats.interface import ExportOptions, Imported, ImportOptions, as_meant, no_formula, read_text
 from temporalzoom.formats.table_columns import Table
 from temporalzoom.formats.tables import COLUMNS, recordings_of_table
 from temporalzoom.segments import Segments
@@ -25,7 +25,8 @@ def write_table(path: Path, results: Mapping[str, Segments], options: ExportOpti
         writer = csv.writer(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
         writer.writerow(COLUMNS)
         for video, segments in results.items():
-            writer.writerows((video, start, end, label, score) for start, end, label, score in segments)
+            name = no_formula(video)
+            writer.writerows((name, start, end, no_formula(label), score) for start, end, label, score in segments)
 
 
 def read_tables(paths: Sequence[Path], options: ImportOptions, notes: list[str]) -> list[Imported]:
@@ -35,7 +36,8 @@ def read_tables(paths: Sequence[Path], options: ImportOptions, notes: list[str])
 
 def _table(path: Path) -> Table:
     text = read_text(path, "a table")
-    delimiter = max(",;\t", key=text.lstrip().splitlines()[0].count)
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    delimiter = max(",;\t", key=first.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     rows: list[tuple[str, list[str]]] = []
     header: list[str] | None = None
@@ -46,6 +48,7 @@ def _table(path: Path) -> Table:
             if header is None:
                 header = cells
             else:
+                cells = [as_meant(cell) for cell in cells]
                 rows.append((f"line {reader.line_num}", cells + [""] * (len(header) - len(cells))))
     except csv.Error as error:
         raise InputError(f"{path}: line {reader.line_num}: not a row of a table: {error}") from error

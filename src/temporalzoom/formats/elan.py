@@ -293,6 +293,8 @@ class ElanFile:
 
     def _whole(self, text: str, where: str) -> int:
         try:
+            if len(text) > 18:  # more milliseconds than there were since the beginning of the world
+                raise ValueError
             return int(text)
         except ValueError:
             raise InputError(f"{where} must be a whole number of milliseconds, got {short(text)}") from None

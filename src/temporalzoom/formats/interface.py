@@ -128,6 +128,8 @@ MEDIA = (
     ),
     *(".csv", ".npy", ".npz", ".pt", ".h5"),
 )
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_HIDDEN_FORMULA = re.compile(r"'+[=+\-@\t\r]")
 _TOOLS = re.compile(r"\.(boris|simba|deepethogram|audacity|via|labelstudio)\Z", re.IGNORECASE)
 
 
@@ -219,7 +221,18 @@ def short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+def as_meant(cell: str) -> str:
+    """The inverse of `no_formula`."""
+    return cell[1:] if _HIDDEN_FORMULA.match(cell) else cell
+
+
 # For writers
+
+
+def no_formula(text: str) -> str:
+    """The text of a cell of a CSV file that opens in a spreadsheet as text: an apostrophe comes before what would be
+    taken for a formula, which can start programs and read other files. `as_meant` takes it away."""
+    return f"'{text}" if _FORMULA.match(text) else text
 
 
 def milliseconds(segments: Segments) -> Iterator[tuple[int, int, str, float]]:

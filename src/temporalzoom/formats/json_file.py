@@ -15,6 +15,7 @@ from temporalzoom.atomic import replacing
 from temporalzoom.errors import InputError
 from temporalzoom.formats.annotations import AMBIGUOUS, Annotations, Recording
 from temporalzoom.formats.interface import short
+from temporalzoom.json_tree import nan_to_null, parse_json
 from temporalzoom.segments import Segments
 
 
@@ -64,8 +65,8 @@ def write_annotations(path: str | Path, annotations: Annotations) -> None:
         ]
         if len(recording.ambiguous):
             entry["ambiguous"] = [[start, end] for start, end, _, _ in recording.ambiguous]
-        database[name] = {**recording.extra, **entry}
-    document = {**annotations.extra, "classes": list(annotations.classes), "database": database}
+        database[name] = {**nan_to_null(recording.extra), **entry}
+    document = {**nan_to_null(annotations.extra), "classes": list(annotations.classes), "database": database}
     with replacing(path) as file:
         file.write(layout(document, levels=4) + "\n")
 
@@ -128,7 +129,7 @@ def _recording(
     )
     frames = entry.get("frame")
     if fps is None and frames is not None and duration is not None and duration > 0:
-        fps = number(frames, f"{where}: 'frame'") / duration
+        fps = number(number(frames, f"{where}: 'frame'") / duration, f"{where}: 'frame' in its 'duration'")
     known = ("subset", "duration", "fps", "annotations", "ambiguous")
     extra = {key: value for key, value in entry.items() if key not in known}
     return Recording(name, subset, duration, fps, _segments(rows), _segments(ambiguous), extra), labels
@@ -164,12 +165,12 @@ def read_object(path: str | Path) -> dict[str, Any]:
         return result
 
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8-sig"), object_pairs_hook=unique)
+        document = parse_json(Path(path).read_bytes(), unique)
     except InputError:
         raise
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InputError(f"{path}: not a JSON file: {error}") from error
     return expect(document, dict, f"{path}: the file's content")
 
@@ -179,8 +180,8 @@ def is_own_form(path: Path) -> bool:
     if path.suffix.lower() != ".json":
         return False
     try:
-        document = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
+        document = parse_json(path.read_bytes())
+    except (OSError, ValueError):
         return False
     return isinstance(document, dict) and ("database" in document or bsn_database(document) is not None)
 

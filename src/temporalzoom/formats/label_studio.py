@@ -6,7 +6,6 @@ as they were.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +25,7 @@ from temporalzoom.formats.interface import (
     short,
 )
 from temporalzoom.formats.json_file import expect, layout, number
+from temporalzoom.json_tree import parse_json
 from temporalzoom.segments import Segments
 
 SECONDS = ("timeserieslabels", "labels")  # of a time series; of a sound
@@ -100,8 +100,8 @@ def read_label_studio(paths: Sequence[Path], options: ImportOptions, notes: list
 def _read(path: Path, fps: float | None, predictions: bool, notes: list[str]) -> list[Imported]:
     text = read_text(path, "a JSON file")
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        document = parse_json(text)
+    except ValueError as error:
         raise InputError(f"{path}: not a JSON file: {error}") from error
     if isinstance(document, dict) and "results" in document:
         raise InputError(f"{path}: these are predictions in this package's own form; nothing is to be imported")

@@ -16,7 +16,7 @@ from typing import Any
 
 from temporalzoom.atomic import replacing
 from temporalzoom.errors import InputError
-from temporalzoom.formats.interface import ExportOptions, Imported, ImportOptions, read_bytes
+from temporalzoom.formats.interface import ExportOptions, Imported, ImportOptions, no_formula, read_bytes
 from temporalzoom.formats.table_columns import Table
 from temporalzoom.formats.tables import COLUMNS, recordings_of_table
 from temporalzoom.segments import Segments
@@ -48,6 +48,7 @@ def write_spreadsheet(path: Path, results: Mapping[str, Segments], options: Expo
                 cell = sheet.cell(sheet.max_row, column)
                 cell.value = writable(text)
                 cell.data_type = "s"
+                cell.quotePrefix = cell.value != no_formula(cell.value)  # stays text when somebody edits it
     sheet.freeze_panes = "A2"
     content = io.BytesIO()
     book.save(content)

@@ -150,7 +150,12 @@ def _day_first(table: Table, cells: Sequence[tuple[str, str, Column]], given: st
             doubtful = doubtful or (place, text, column)
     if doubtful is not None:
         place, text, column = doubtful
-        readings = [parse_date(text, day_first).strftime("%-d %B %Y") for day_first in (True, False)]
+        try:
+            readings = [parse_date(text, day_first).strftime("%-d %B %Y") for day_first in (True, False)]
+        except ValueError as error:  # the 31st of a month without one, the month 0
+            raise InputError(
+                f"{table.where}: {place}: {column.name!r} is {text!r}, which is no date ({error})"
+            ) from None
         raise InputError(
             f"{table.where}: {place}: {column.name!r} is {text!r}: {readings[0]} (--date-order day) or {readings[1]} "
             "(--date-order month)?"

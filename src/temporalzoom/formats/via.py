@@ -5,7 +5,6 @@ Times are seconds and come back exactly, labels too. Scores are left out: VIA ha
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
@@ -27,6 +26,7 @@ from temporalzoom.formats.interface import (
     short,
 )
 from temporalzoom.formats.json_file import expect, layout, number
+from temporalzoom.json_tree import parse_json
 from temporalzoom.segments import Segments
 
 TEXT, CHECKBOX, RADIO, SELECT = 1, 2, 3, 4  # kinds of attributes
@@ -107,8 +107,8 @@ def via_project(results: Mapping[str, Segments], media: Mapping[str, str | Path]
 def is_via(path: Path) -> bool:
     """A JSON object with the parts of a project."""
     try:
-        document = json.loads(read_bytes(path, may_be_empty=True).decode("utf-8-sig"))
-    except (ValueError, RecursionError):
+        document = parse_json(read_bytes(path, may_be_empty=True))
+    except ValueError:
         return False
     return isinstance(document, dict) and {"attribute", "file", "metadata", "view"} <= document.keys()
 
@@ -121,8 +121,8 @@ def read_via(paths: Sequence[Path], options: ImportOptions, notes: list[str]) ->
 
 def _read(path: Path, options: ImportOptions, notes: list[str]) -> list[Imported]:
     try:
-        document = json.loads(read_text(path, "a VIA project"))
-    except (ValueError, RecursionError) as error:
+        document = parse_json(read_text(path, "a VIA project"))
+    except ValueError as error:
         raise InputError(f"{path}: not a JSON file: {error}") from error
     expect(document, dict, f"{path}: a VIA project")
     parts = {

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from temporalzoom.atomic import replacing
 from temporalzoom.errors import InputError
+from temporalzoom.json_tree import parse_json
 from temporalzoom.metrics.latency import LatencyRatio, latency_ratio, measure_latency, threads
 from temporalzoom.models import Depth, Outputs
 from temporalzoom.models.level_heads import all_points
@@ -40,7 +41,7 @@ def from_properties(properties: Mapping[str, str], source: str) -> ModelDescript
     if not ours:
         raise InputError(f"{source}: not written by 'tzoom export': its metadata names no classes and no time grid")
     try:
-        values = {key: json.loads(text) for key, text in ours.items()}
+        values = {key: parse_json(text) for key, text in ours.items()}
     except ValueError as error:
         raise InputError(f"{source}: not a description of a model ({error})") from None
     return ModelDescription.from_json(values, source, again="export")
@@ -73,7 +74,11 @@ class OnnxNetwork(nn.Module):
             raise ValueError(f"an exported network takes one sequence without padding, got {tuple(features.shape)}")
         if longest is not None and features.shape[1] > longest:
             raise InputError(f"inference.max_length: the exported network is right for up to {longest} positions")
-        arrays = self.session.run(self.names, {"features": features.detach().float().contiguous().numpy()})
+        try:
+            arrays = self.session.run(self.names, {"features": features.detach().float().contiguous().numpy()})
+        except Exception as error:  # onnxruntime's own errors share no narrower base
+            reason = " ".join(str(error).split())[:200]
+            raise InputError(f"the exported network cannot be run: its file is damaged ({reason})") from None
         found = {name: torch.from_numpy(array) for name, array in zip(self.names, arrays, strict=True)}
         outputs = Outputs(**{name: found[name] for name in RAW_NAMES if name in found})  # type: ignore[arg-type]
         if set(DEPTH_NAMES) <= set(found):
@@ -94,9 +99,9 @@ def _open(path: Path, workers: int) -> Any:
         raise InputError(f'{path}: running it needs onnxruntime: pip install "temporalzoom[onnx]"') from error
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = workers
-    options.log_severity_level = 3  # what goes wrong is raised; warnings about the graph concern nobody who runs it
+    options.log_severity_level = 4  # what goes wrong is raised; warnings about the graph concern nobody who runs it
     try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"], enable_fallback=0)
     except Exception as error:  # onnxruntime's own errors share no narrower base
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"{path}: not a readable ONNX file ({reason})") from None

@@ -71,6 +71,6 @@ def run_windows(
             mask = torch.ones(1, last - first, dtype=torch.bool, device=device)
             outputs: Outputs = model(piece, mask, **truth)
             outputs = outputs.map(lambda x: x.cpu()).as_float32().part(keep_first - first, keep_last - first, first)
-        if outputs.logits.isnan().any():
+        if outputs.logits.isnan().any() or outputs.offsets.isnan().any():
             raise InputError("the scores of the network are NaN: its weights are damaged, or its input is too large")
         yield outputs

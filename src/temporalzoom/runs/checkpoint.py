@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from temporalzoom.errors import InputError
+from temporalzoom.json_tree import parse_json
 from temporalzoom.models.tzn import TemporalZoom
 from temporalzoom.runs.description import ModelDescription
 from temporalzoom.runs.members import single
@@ -116,7 +117,7 @@ def find_checkpoint(path: Path) -> Path:
 def read_info(checkpoint: Path) -> ModelDescription:
     file = checkpoint / "checkpoint.json"
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = parse_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{file}: not a description of a model ({type(error).__name__}: {reason})") from None
@@ -155,7 +156,7 @@ def load_weights(checkpoint: Path, model: nn.Module, which: str = "average") -> 
     tensors = _read_tensors(checkpoint / f"{which}.safetensors")
     try:
         model.load_state_dict(tensors)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[-1].strip()
         raise InputError(f"{checkpoint}: weights do not fit the model ({reason})") from None
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from importlib import metadata
-from typing import Any
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from temporalzoom.config import Config, InferenceConfig, dump_tree, parse_config
 from temporalzoom.errors import InputError
@@ -31,6 +31,11 @@ class ExportedGraph:
     receptive_field: int | None = None
     longest: int | None = None
     gating: str = "none"
+
+    def __post_init__(self) -> None:
+        for name, value in (("levels", self.levels), ("longest", self.longest)):
+            if value is not None and not 1 <= value < 2**31:
+                raise ValueError(f"{name} must be at least 1, got {value}")
 
 
 @dataclass(frozen=True)
@@ -101,23 +106,55 @@ class ModelDescription:
                 if stored == 1:
                     raise InputError(f"{source}: was written by an earlier version of temporalzoom; {again} again")
                 raise InputError(f"{source}: format {stored} is not supported (this version reads {FORMAT})")
-            values["classes"] = tuple(values["classes"])
-            values["grid"] = TimeGrid(**values["grid"])
-            values["inference"] = InferenceConfig(**values["inference"])
-            prepared = dict(values["preparation"])
-            prepared["framing"] = None if prepared["framing"] is None else Framing(**prepared["framing"])
-            prepared["channel_names"] = tuple(prepared.get("channel_names", ()))
-            values["preparation"] = Preparation(**prepared)
-            for key, kind in (("origin", ExtractionSettings), ("video", ExtractionSettings), ("graph", ExportedGraph)):
-                values[key] = None if values.get(key) is None else kind(**values[key])
-            if values.get("training") is not None:
-                values["training"] = parse_config(values["training"], source=source)
+            training = values.pop("training", None)
+            if training is not None and not isinstance(training, dict):
+                raise ValueError(f"training: a configuration is expected, got {training!r:.80}")
+            for key, kind in _KINDS.items():
+                if key in values:
+                    values[key] = _checked(key, kind, values[key])
+            if training is not None:
+                values["training"] = parse_config(training, source=source)
             return cls(**values)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, LookupError, TypeError, ArithmeticError) as error:
             if isinstance(error, InputError):
                 raise
-            reason = str(error).splitlines()[0]
+            reason = " ".join(str(error).split())[:200]
             raise InputError(f"{source}: not a description of a model ({type(error).__name__}: {reason})") from None
+
+
+# What the entries of a description are. Numbers are bounded by what a network can be built of.
+_KINDS: dict[str, Any] = {
+    "model": str,
+    "classes": Annotated[tuple[Annotated[str, Field(pattern=r"^[^\x00]+$")], ...], Field(min_length=1)],
+    "grid": TimeGrid,
+    "inference": InferenceConfig,
+    "input_width": Annotated[int, Field(ge=1, le=10**6)],
+    "preparation": Preparation,
+    "origin": ExtractionSettings | None,
+    "video": ExtractionSettings | None,
+    "oracle_reach": int | None,
+    "prefix": str,
+    "step": Annotated[int, Field(ge=0, le=10**12)],
+    "graph": ExportedGraph | None,
+    "version": str,
+}
+
+
+def _checked(key: str, kind: Any, value: Any) -> Any:
+    """The value as this kind, with all its parts; ValueError says which part is not what it should be."""
+    for part in get_args(kind) or (kind,):
+        if (
+            is_dataclass(part)
+            and isinstance(value, dict)
+            and (unknown := value.keys() - {f.name for f in fields(part)})
+        ):
+            raise ValueError(f"{key}: unknown {min(map(str, unknown))!r}")
+    try:
+        return TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join([key, *map(str, first["loc"])])
+        raise ValueError(f"{place}: {first['msg']}, got {first['input']!r:.80}") from None
 
 
 def describe(

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from temporalzoom.atomic import replacing
 from temporalzoom.errors import InputError
+from temporalzoom.json_tree import parse_json
 
 FILE = "members.json"
 FORMAT = 1
@@ -39,7 +40,7 @@ def read_members(run: Path) -> Members | None:
     if not file.is_file():
         return None
     try:
-        values = json.loads(file.read_text(encoding="utf-8"))
+        values = parse_json(file.read_text(encoding="utf-8"))
         if values.pop("format") != FORMAT:
             raise ValueError(f"this version reads format {FORMAT}")
         folders = tuple(str(folder) for folder in values["folders"])

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from temporalzoom.atomic import replacing
 from temporalzoom.errors import InputError
+from temporalzoom.json_tree import parse_json
 from temporalzoom.signals.backbones import Backbone, backbone
 from temporalzoom.signals.decoding import Frames, clock_frames, probe
 from temporalzoom.signals.feature_files import feature_length, write_features
@@ -133,7 +134,7 @@ def is_finished(video: Path, out: Path, settings: ExtractionSettings) -> bool:
     if not array.is_file():
         return False  # the description is written first: alone it says nothing
     try:
-        stored = json.loads(description.read_text(encoding="utf-8"))
+        stored = parse_json(description.read_text(encoding="utf-8"))
         wanted = _compared(video, settings)
         differing = [key for key in wanted if stored.get(key) != wanted[key]]
         length = stored["length"]

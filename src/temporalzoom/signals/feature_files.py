@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 import numpy as np
@@ -12,21 +12,35 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporalzoom.atomic import replacing
 from temporalzoom.errors import InputError
+from temporalzoom.signals.hdf5_files import opened_hdf5
 
 SUFFIXES = (".npy", ".npz", ".pt", ".h5", ".hdf5")
+PLAUSIBLE = 2**30  # bytes that any file may expand to; beyond them, no compression makes more than this of a byte:
+DENSEST = 1100
 KEYS = ("features", "feats")  # which array of a file with several is meant
 
 
 def find_features(folder: str | Path, name: str) -> Path | None:
-    """The feature file of recording `name`, None if there is none; two files for one name are an error."""
+    """The feature file of recording `name`, None if there is none; two files for one name are an error, and so is a
+    name that leads out of the folder: annotations of others may name any file."""
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder of features")
+    for kind in (PurePosixPath(name), PureWindowsPath(name)):
+        if kind.anchor or ".." in kind.parts:
+            raise InputError(f"{folder}: the name {name!r} leads out of the folder")
     # Not with_suffix: the name of a recording may contain dots.
-    found = [path for suffix in SUFFIXES if (path := folder / f"{name}{suffix}").is_file()]
+    found = [path for suffix in SUFFIXES if _is_file(path := folder / f"{name}{suffix}")]
     if len(found) > 1:
         raise InputError(f"{folder}: more than one feature file for {name!r}: {', '.join(p.name for p in found)}")
     return found[0] if found else None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that no file can have, such as one of 300 letters
+        return False
 
 
 def read_features(path: str | Path) -> NDArray[np.float32]:
@@ -39,6 +53,7 @@ def read_features(path: str | Path) -> NDArray[np.float32]:
     _two_dimensional(array.shape, path)
     if array.dtype.kind not in "fiu":
         raise InputError(f"{path}: features must be numbers, the array has dtype {array.dtype}")
+    _plausible(array.size * np.dtype(np.float32).itemsize, path)
     with np.errstate(over="ignore"):  # what overflows float32 becomes Inf, which the data check reports
         return np.ascontiguousarray(array.reshape(array.shape[-2:]), dtype=np.float32)
 
@@ -71,8 +86,11 @@ def write_features(path: str | Path, features: ArrayLike) -> None:
     array = np.asarray(features)
     if array.ndim != 2 or array.dtype.kind not in "fiu":
         raise ValueError(f"features must be numbers of shape (T, D), got {array.dtype} {array.shape}")
+    array = np.ascontiguousarray(array, np.float32)
     with replacing(path, "wb") as file:
-        np.save(file, array.astype(np.float32), allow_pickle=False)
+        # Not np.save: it writes past the file object, and where the disk is full it leaves half an array and no word.
+        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+        file.write(array.data if array.size else b"")
 
 
 def _read(path: Path, lengths_only: bool) -> Any:
@@ -83,12 +101,16 @@ def _read(path: Path, lengths_only: bool) -> Any:
         raise InputError(f"{path}: no such file")
     try:
         if path.suffix == ".npy":
-            return _read_npy(path, lengths_only)
-        if path.suffix == ".npz":
-            return _read_npz(path)
-        if path.suffix == ".pt":
-            return _read_pt(path, lengths_only)
-        return _read_hdf5(path, lengths_only)
+            array = _read_npy(path, lengths_only)
+        elif path.suffix == ".npz":
+            array = _read_npz(path)
+        elif path.suffix == ".pt":
+            array = _read_pt(path, lengths_only)
+        else:
+            array = _read_hdf5(path, lengths_only)
+        if not isinstance(array, np.ndarray):  # the other members of a zip file, an empty data set of HDF5
+            raise InputError(f"{path}: holds no array of numbers")
+        return array
     except InputError:
         raise
     except Exception as error:  # each format fails on a damaged file in a dozen ways of its own
@@ -97,14 +119,30 @@ def _read(path: Path, lengths_only: bool) -> Any:
 
 
 def _read_npy(path: Path, lengths_only: bool) -> Any:
-    with path.open("rb") as file:
-        np.lib.format.read_magic(file)  # np.load takes what is not an array for a pickle, and says so
+    shape, _, dtype, begin = _npy_header(path)
+    if dtype.hasobject:
+        raise InputError(f"{path}: holds Python objects; only plain arrays of numbers are read")
+    if path.stat().st_size < begin + math.prod(shape) * dtype.itemsize:
+        raise ValueError(f"cut off: its header promises {shape}")
+    # A view of one zero: the shape costs no memory.
+    return np.broadcast_to(np.zeros((), dtype), shape) if lengths_only else np.load(path, allow_pickle=False)
+
+
+def _npy_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Shape, whether it is transposed, dtype, and where the numbers begin. A damaged header raises ValueError."""
     try:
-        return np.load(path, mmap_mode="r" if lengths_only else None, allow_pickle=False)
-    except ValueError as error:
-        if "object" in str(error).lower():
-            raise InputError(f"{path}: holds Python objects; only plain arrays of numbers are read") from error
+        with path.open("rb") as file:
+            version = np.lib.format.read_magic(file)
+            readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+            shape, is_transposed, dtype = readers[version](file)
+            begin = file.tell()
+    except OSError:
         raise
+    except Exception as error:  # it is Python text: brackets that do not close fail in the parser
+        raise ValueError(f"damaged header ({' '.join(str(error).split()) or type(error).__name__})") from None
+    if any(isinstance(n, bool) or n < 0 for n in shape):
+        raise ValueError(f"damaged header: a shape {shape}")
+    return shape, is_transposed, dtype, begin
 
 
 def _map_npy(path: Path) -> NDArray[np.float32] | None:
@@ -112,17 +150,13 @@ def _map_npy(path: Path) -> NDArray[np.float32] | None:
     import torch  # not np.memmap: that keeps every file open, and a data set has more than a process may open
 
     try:
-        with path.open("rb") as file:
-            version = np.lib.format.read_magic(file)
-            read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-            shape, is_transposed, dtype = read_header[version](file)
-            begin = file.tell()
+        shape, is_transposed, dtype, begin = _npy_header(path)
         size = math.prod(shape) * np.dtype(np.float32).itemsize
         if dtype != np.dtype(np.float32) or is_transposed or not size or path.stat().st_size < begin + size:
             return None
         content = torch.from_file(str(path), shared=False, size=begin + size, dtype=torch.uint8)
         return content.numpy()[begin:].view(np.float32).reshape(shape)
-    except (OSError, ValueError, KeyError, RuntimeError):  # `read_features` says what is wrong with it
+    except (OSError, ValueError, RuntimeError):  # `read_features` says what is wrong with it
         return None
 
 
@@ -151,23 +185,33 @@ def _read_pt(path: Path, lengths_only: bool) -> Any:
         stored = tensors[_key(tensors, path)]
     if not isinstance(stored, torch.Tensor):
         raise InputError(f"{path}: holds a {type(stored).__name__}; only plain tensors are read")
+    if stored.is_nested or stored.layout != torch.strided or stored.is_quantized or stored.is_meta:
+        raise InputError(f"{path}: holds a tensor of a special kind; only plain tensors are read")
     if lengths_only:
-        return stored
+        return np.broadcast_to(np.float32(0), tuple(stored.shape))
+    _plausible(stored.numel() * stored.element_size(), path)
     stored = stored.detach()
     return (stored.float() if stored.is_floating_point() else stored).numpy()  # NumPy has no bfloat16
 
 
 def _read_hdf5(path: Path, lengths_only: bool) -> Any:
-    try:
-        import h5py
-    except ImportError as error:
-        raise InputError(f'{path}: reading it needs h5py: pip install "temporalzoom[hdf5]"') from error
-    with h5py.File(path, "r") as file:
+    with opened_hdf5(path) as file:
         names: list[str] = []
-        file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+        file.visititems(lambda name, item: names.append(name) if hasattr(item, "shape") else None)
         dataset = file[_key(names, path)]
+        if dataset.shape is None:
+            raise InputError(f"{path}: the data set {dataset.name!r} is empty")
         # A view of one zero: the shape outlives the file, and no memory is taken.
-        return np.broadcast_to(np.float32(0), dataset.shape) if lengths_only else dataset[()]
+        if lengths_only:
+            return np.broadcast_to(np.float32(0), dataset.shape)
+        _plausible(dataset.nbytes, path)
+        return np.asarray(dataset[()])
+
+
+def _plausible(size: int, path: Path) -> None:
+    """A file of some bytes can claim to hold more than any memory does: one number, repeated."""
+    if size > max(PLAUSIBLE, DENSEST * path.stat().st_size):
+        raise InputError(f"{path}: {path.stat().st_size} bytes that claim to hold {size / 2**30:.1f} GiB")
 
 
 def _key(names: Collection[str], path: Path) -> str:

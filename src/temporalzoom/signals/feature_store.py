@@ -69,8 +69,11 @@ def _archive(path: Path, prefix: str) -> Callable[[str], Floats | None]:
         try:
             array = archive[prefix + name]
         except Exception as error:
-            raise InputError(f"{path}: array {prefix + name!r} cannot be read: {error}") from error
-        if array.ndim != 2 or array.dtype.kind not in "fiu":
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            raise InputError(f"{path}: array {prefix + name!r} cannot be read: {reason}") from error
+        if not isinstance(array, np.ndarray):
+            raise InputError(f"{path}: {prefix + name!r} is no array")
+        if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[1]:
             raise InputError(
                 f"{path}: array {prefix + name!r} must be numbers of shape (T, D), got {array.dtype} {array.shape}"
             )

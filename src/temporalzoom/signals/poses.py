@@ -34,12 +34,16 @@ def is_deeplabcut_csv(lines: Sequence[str]) -> bool:
 def deeplabcut_table(lines: Sequence[str], path: Path, fps: float | None) -> Signal:
     """The lines of a .csv file of DeepLabCut."""
     rows = list(split_rows(lines, max(",;\t", key=lines[0].count), path))
+    if len(rows) < len(DLC_ROWS) or not all(rows[: len(DLC_ROWS)]):  # quotes may join lines
+        raise InputError(f"{path}: a table of DeepLabCut without rows")
     depth = 4 if rows[1][0].strip() == "individuals" else 3
     names = [tuple(cells[1:]) for cells in rows[:depth]]
     body = rows[depth:]
     if not body:
         raise InputError(f"{path}: a table of DeepLabCut without rows")
     width = len(names[0]) + 1
+    if any(len(cells) != width for cells in rows[:depth]):
+        raise InputError(f"{path}: the rows of its header have {', '.join(str(len(c)) for c in rows[:depth])} cells")
     for number, cells in enumerate(body, 1):
         if len(cells) != width:
             raise InputError(f"{path}: row {number} has {len(cells)} cells, the header {width}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from temporalzoom.errors import InputError
+from temporalzoom.json_tree import parse_json
 from temporalzoom.signals.extraction import ExtractionSettings
 from temporalzoom.timegrid import TimeGrid
 
@@ -39,7 +40,7 @@ def read_sidecar(features: str | Path) -> Sidecar | None:
     if not file.is_file():
         return None
     try:
-        described: Any = json.loads(file.read_text(encoding="utf-8"))
+        described: Any = parse_json(file.read_text(encoding="utf-8"))
         if not isinstance(described, dict) or not set(KEYS) <= described.keys():
             return None
         sidecar = Sidecar(
@@ -47,11 +48,11 @@ def read_sidecar(features: str | Path) -> Sidecar | None:
             _settings(described | {"fps": described.get("requested_fps")}),
             _number(described["fps"]),
             None if described.get("duration") is None else _number(described["duration"]),
-            described.get("length"),
+            None if described.get("length") is None else int(_number(described["length"])),
         )
         _ = sidecar.grid  # a stride of zero is refused here
         return sidecar
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, LookupError, ArithmeticError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{file}: not a description of the features beside it: {reason}") from None
 
@@ -107,4 +108,6 @@ def common_settings(sidecars: Sequence[Sidecar | None]) -> ExtractionSettings | 
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"a number is expected, got {value!r}")
+    if not abs(value) < 1e15:  # NaN included
+        raise ValueError(f"a finite number is expected, got {value!r}")
     return float(value)

@@ -15,6 +15,7 @@ from temporalzoom.signals.container import Signal
 from temporalzoom.signals.edf import read_edf_signal
 from temporalzoom.signals.extraction import VIDEO_SUFFIXES
 from temporalzoom.signals.feature_files import KEYS, SUFFIXES, read_features
+from temporalzoom.signals.hdf5_files import opened_hdf5
 from temporalzoom.signals.poses import deeplabcut_table, is_deeplabcut_csv, keypoint_pattern, read_pose_hdf5
 from temporalzoom.signals.table_signals import Roles, signal_of_columns, table_signal
 from temporalzoom.signals.tables import Column, read_lines, read_parquet, text_table
@@ -180,14 +181,18 @@ def _array(path: Path, name: str) -> Any:
         if name not in archive.files:
             raise InputError(f"{path}: no array {name!r}")
         try:
-            return archive[name]
+            array = archive[name]
         except Exception as error:
-            raise InputError(f"{path}: array {name!r} cannot be read: {str(error)[:200]}") from error
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            raise InputError(f"{path}: array {name!r} cannot be read: {reason}") from error
+    if not isinstance(array, np.ndarray):  # another member of the zip file
+        raise InputError(f"{path}: {name!r} is no array")
+    return array
 
 
 def _archived(member: ArchivedArray, fps: float | None) -> Signal:
     array = _array(member.archive, member.name)
-    if array.ndim != 2 or array.dtype.kind not in "fiu":
+    if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[1]:
         raise InputError(f"{member} must be numbers of shape (T, D), got {array.dtype} {array.shape}")
     with np.errstate(over="ignore"):
         return Signal(np.ascontiguousarray(array, np.float32), fps=fps)
@@ -206,7 +211,7 @@ def _read_npz(path: Path, fps: float | None, label_column: str | None, columns: 
         raise InputError(f"{path}: one array, or one called 'features', is expected beside {', '.join(beside)}")
     signal = _archived(ArchivedArray(path, key), None)
     extra = {name: _array(path, name) for name in beside}
-    rate = next((float(extra[name]) for name in RATES if name in extra and extra[name].size == 1), None)
+    rate = next((_rate(extra[name], name, path) for name in RATES if name in extra and extra[name].size == 1), None)
     if rate is not None and fps is not None and abs(rate / fps - 1) > 1e-3:
         raise InputError(f"{path}: its fps is {rate:g}, not the {fps:g} asked for")
     for name in (name for name in beside if name in (*CLOCKS, *LABELS)):
@@ -232,6 +237,17 @@ def _read_npz(path: Path, fps: float | None, label_column: str | None, columns: 
     return _chosen(read, columns, None, path)
 
 
+def _rate(array: Any, name: str, path: Path) -> float:
+    """A positive number; text of one counts too."""
+    try:
+        rate = float(array.item())
+    except (TypeError, ValueError):
+        rate = 0.0
+    if not 0 < rate < np.inf:
+        raise InputError(f"{path}: {name} must be a positive number, got {str(array)[:50]!r}")
+    return rate
+
+
 def _names(texts: Any, signal: Signal) -> list[str]:
     return [f"channel {n}" for n in range(signal.values.shape[1])] if texts is None else [str(text) for text in texts]
 
@@ -246,20 +262,16 @@ def _column(name: str, array: Any) -> Column:
 
 def _read_hdf5(path: Path, fps: float | None) -> Signal:
     """Poses of DeepLabCut or SLEAP, else one array (T, D)."""
+    opened = False
     try:
-        import h5py
-    except ImportError as error:
-        raise InputError(f'{path}: reading it needs h5py: pip install "temporalzoom[hdf5]"') from error
-    try:
-        file = h5py.File(path, "r")
-    except OSError:
-        return Signal(read_features(path), fps=fps)  # which says what is wrong with it
-    with file:
-        try:
+        with opened_hdf5(path) as file:
+            opened = True
             pose = read_pose_hdf5(file, path, fps)
-        except InputError:
-            raise
-        except Exception as error:  # a compression that h5py does not know, a layout of another version
-            reason = " ".join(str(error).split())[:200] or type(error).__name__
-            raise InputError(f"{path}: poses in it cannot be read, write them as .csv instead: {reason}") from error
+    except InputError:
+        raise
+    except Exception as error:  # a compression that h5py does not know, a layout of another version
+        if not opened:
+            return Signal(read_features(path), fps=fps)  # which says what is wrong with it
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise InputError(f"{path}: poses in it cannot be read, write them as .csv instead: {reason}") from error
     return pose if pose is not None else Signal(read_features(path), fps=fps)

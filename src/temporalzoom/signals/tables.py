@@ -112,9 +112,22 @@ def read_parquet(path: Path, notes: list[str]) -> Table:
         raise InputError(f'{path}: reading it needs pyarrow: pip install "temporalzoom[parquet]"') from error
     try:
         stored = pyarrow.parquet.read_table(path)
-    except (pyarrow.ArrowException, OSError) as error:
-        reason = " ".join(str(error).split())[:200]
+        columns, others = _arrow_columns(stored)
+    except Exception as error:  # a damaged file fails in a dozen ways, some only where a column is looked at
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(f"{path}: cannot be read, damaged or not a Parquet file: {reason}") from error
+    if others:
+        notes.append(f"Left out, neither numbers nor text: {', '.join(others)}.")
+    if not columns or not len(stored):
+        raise InputError(f"{path}: an empty table")
+    _check_names([column.name for column in columns], path)
+    return Table(tuple(columns), True)
+
+
+def _arrow_columns(stored: Any) -> tuple[list[Column], list[str]]:
+    """The columns of a table of Arrow, and the names of those that are neither numbers, times nor text."""
+    import pyarrow
+
     columns, others = [], []
     for name, data in zip(stored.column_names, stored.columns, strict=True):
         kind = data.type.value_type if pyarrow.types.is_dictionary(data.type) else data.type
@@ -128,12 +141,7 @@ def read_parquet(path: Path, notes: list[str]) -> Table:
             columns.append(Column(name, np.array(["" if v is None else v.strip() for v in data.to_pylist()], object)))
         else:
             others.append(name)
-    if others:
-        notes.append(f"Left out, neither numbers nor text: {', '.join(others)}.")
-    if not columns or not len(stored):
-        raise InputError(f"{path}: an empty table")
-    _check_names([column.name for column in columns], path)
-    return Table(tuple(columns), True)
+    return columns, others
 
 
 def _arrow_numbers(data: Any) -> NDArray[np.float64]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from temporalzoom.atomic import replacing
+from temporalzoom.errors import InputError
 
 
 class MetricsLog:
@@ -15,22 +18,26 @@ class MetricsLog:
     def __init__(self, run: Path, from_step: int = 0) -> None:
         self.path = run / "metrics.jsonl"
         kept = [line for line in read_metrics(self.path) if line["step"] <= from_step] if from_step else []
-        draft = self.path.with_suffix(".tmp")
-        draft.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
-        os.replace(draft, self.path)
+        with replacing(self.path) as file:
+            file.write("".join(json.dumps(line) + "\n" for line in kept))
         self._file = open(self.path, "a", encoding="utf-8", buffering=1)
         self._board = _summary_writer(run / "tensorboard", from_step)
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
-        self._file.write(json.dumps({"step": step, **values}) + "\n")
-        if self._board is not None:
-            for name, value in values.items():
-                self._board.add_scalar(name, value, step)
+        try:
+            self._file.write(json.dumps({"step": step, **values}) + "\n")
+            if self._board is not None:
+                for name, value in values.items():
+                    self._board.add_scalar(name, value, step)
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be written: {error.strerror or error}") from error
 
     def close(self) -> None:
-        self._file.close()
+        with suppress(OSError):  # a full disk was said when a line did not fit
+            self._file.close()
         if self._board is not None:
-            self._board.close()
+            with suppress(OSError):
+                self._board.close()
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:

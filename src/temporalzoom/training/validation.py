@@ -9,6 +9,7 @@ from pathlib import Path
 from torch import nn
 
 from temporalzoom.atomic import replacing
+from temporalzoom.json_tree import parse_json
 from temporalzoom.runs.description import ModelDescription
 
 FILE = "validation.json"
@@ -59,6 +60,6 @@ class Validation:
 
 def _read(file: Path) -> dict[int, float]:
     try:
-        return {int(step): float(score) for step, score in json.loads(file.read_text(encoding="utf-8")).items()}
+        return {int(step): float(score) for step, score in parse_json(file.read_text(encoding="utf-8")).items()}
     except (OSError, ValueError, AttributeError):
         return {}

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from temporalzoom.atomic import replacing
 from temporalzoom.errors import InputError
-from temporalzoom.formats.interface import durations_by_name
+from temporalzoom.formats.interface import durations_by_name, no_formula
 from temporalzoom.metrics.time_budget import TimeBudget, pool, time_budget
 from temporalzoom.segments import Segments
 
@@ -119,11 +119,10 @@ def write_budget(path: Path, budgets: Sequence[RecordingBudget]) -> None:
         for budget in budgets:
             of = RECORDING if budget.known else LAST_END
             for row in budget.rows:
+                names = [no_formula(name) for name in (budget.name, row.behaviour)]
                 times = [_cell(value) for value in (row.total, row.share)]
                 more = [_cell(value) for value in _statistics(row)]
-                writer.writerow(
-                    [budget.name, row.behaviour, _cell(row.start), _cell(row.end), row.count, *times, of, *more]
-                )
+                writer.writerow([*names, _cell(row.start), _cell(row.end), row.count, *times, of, *more])
 
 
 def check_target(path: Path) -> None:

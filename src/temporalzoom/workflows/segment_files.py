@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from temporalzoom.errors import InputError
 from temporalzoom.formats import Annotations, Recording, import_annotations, read_annotations, read_predictions
 from temporalzoom.formats.registry import is_readable, reading_format
 from temporalzoom.inference.selection import Selection, select
+from temporalzoom.json_tree import parse_json
 from temporalzoom.segments import Segments
 from temporalzoom.workflows.localize import localize_files
 
@@ -123,8 +123,8 @@ def _own_json(path: Path) -> dict[str, Any] | None:
     if path.suffix.lower() != ".json" or not path.is_file():
         return None
     try:
-        document = json.loads(path.read_bytes().decode("utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
+        document = parse_json(path.read_bytes())
+    except (OSError, ValueError):
         return None
     recognizes = reading_format(path).recognizes
     if not isinstance(document, dict) or (recognizes is not None and recognizes(path)):

@@ -27,7 +27,7 @@ from temporalzoom.atomic import replacing
 from temporalzoom.config import Config, dump_config, first_difference, load_config
 from temporalzoom.errors import InputError
 from temporalzoom.interrupts import interruptible
-from temporalzoom.json_tree import null_to_nan
+from temporalzoom.json_tree import null_to_nan, parse_json
 from temporalzoom.workflows.sweep_display import SweepDisplay
 
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)  # as in `evaluation`, which would load torch here
@@ -214,7 +214,7 @@ def last_step(metrics: Path, tail: int = 4096) -> int:
     try:
         with open(metrics, "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - tail))
-            return int(json.loads(file.read().split(b"\n")[-2])["step"])  # what follows the last newline is half a line
+            return int(parse_json(file.read().split(b"\n")[-2])["step"])  # what follows the last newline is half a line
     except (OSError, ValueError, LookupError, TypeError):
         return 0
 
@@ -236,7 +236,7 @@ def _with_absolute_paths(config: Config) -> Config:
 
 def _read_json(path: Path) -> dict[str, Any] | None:
     try:
-        tree = json.loads(path.read_text(encoding="utf-8"))
+        tree = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return tree if isinstance(tree, dict) else None

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from temporalzoom.config import load_config, recipe_names
+from temporalzoom.config import load_config, parse_yaml, recipe_names
 from temporalzoom.errors import InputError
 from temporalzoom.workflows.sweep import THRESHOLDS, Member
 
@@ -57,11 +55,11 @@ def read_sweep(path: str | Path) -> SweepDefinition:
 
 def _read(path: Path) -> dict[Any, Any]:
     try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+        tree = parse_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: bytes that are no UTF-8
-        raise InputError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from None
+    except ValueError as error:
+        raise InputError(f"{path}: not valid YAML ({error})") from None
     if not isinstance(tree, dict):
         raise InputError(f"{path}: must hold the keys {', '.join(KEYS[:3])}, got {tree!r}")
     return tree

@@ -32,7 +32,7 @@ from temporalzoom.errors import InputError
 from temporalzoom.formats import write_segments
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.interrupts import exit_code, interruptible
-from temporalzoom.json_tree import nan_to_null
+from temporalzoom.json_tree import nan_to_null, parse_json
 from temporalzoom.locks import alone_in
 from temporalzoom.metrics.cost import FlopCount, count_parameters, count_run
 from temporalzoom.runs.checkpoint import list_checkpoints
@@ -49,7 +49,7 @@ VALIDATION_TIOUS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 def run_member(folder: Path, console: Console | None = None) -> dict[str, Any]:
     """Returns what `result.json` holds."""
     config = load_config(folder / CONFIG)
-    settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    settings = parse_json((folder / SETTINGS).read_text(encoding="utf-8"))
     torch.set_num_threads(settings["threads"])
     train_split, test = _subsets(config)
     validate = held_out_score(test) if settings.get("validate") else None

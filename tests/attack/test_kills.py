@@ -1,0 +1,166 @@
+"""Writers that are killed at any moment, or find the disk full: what is there is whole, and the same command again
+comes out as if nothing had happened, bit for bit."""
+
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import specimens
+from fuzzing import todays_seed
+
+from temporalzoom.formats import write_segments
+
+KILLS = 3  # of each command; with 11 commands about 30
+SMALL = [*specimens.TINY, "training.steps=12", "training.checkpoint_every=3", "training.keep_checkpoints=2"]
+Server = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def tzoom_child() -> Iterator[Server]:
+    """`tzoom_child(folder, *arguments, kill=None, size=None)`: see fork_server.py."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(Path(__file__).with_name("fork_server.py"))]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    assert process.stdin is not None and process.stdout is not None
+    assert json.loads(process.stdout.readline()) == "ready"
+
+    def ask(folder: Path, *arguments: object, kill: float | None = None, size: int | None = None) -> dict[str, Any]:
+        order = {"arguments": [*map(str, arguments)], "folder": str(folder), "kill": kill, "size": size}
+        process.stdin.write(json.dumps(order) + "\n")
+        process.stdin.flush()
+        return json.loads(process.stdout.readline())
+
+    yield ask
+    process.stdin.close()
+    process.wait(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def material(tmp_path_factory) -> Path:
+    """What the commands read."""
+    folder = tmp_path_factory.mktemp("material")
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from small_walks import write_walks
+
+    write_walks(folder, 4)
+    for name, content in specimens.videos().items():
+        (folder / "videos" / name.replace("x.", f"{name[2:]}.")).parent.mkdir(exist_ok=True)
+        (folder / "videos" / name.replace("x.", f"{name[2:]}.")).write_bytes(content)
+    (folder / "run").mkdir()
+    for name, content in specimens.checkpoint().items():
+        (folder / "run" / name).write_bytes(content)
+    np.save(folder / "x.npy", np.random.default_rng(0).normal(size=(400, 8)).astype(np.float32))
+    write_segments(folder / "found.json", specimens.SEGMENTS)
+    (folder / "truth.json").write_text(json.dumps(specimens.ANNOTATIONS))
+    (folder / "mine.yaml").write_text("seed: 3\n")
+    (folder / "sweep.yaml").write_text(
+        f"base:\n  bench: {folder}/mine.yaml\nsystems:\n  one: {json.dumps(SMALL)}\nseeds: [0, 1]\n"
+    )
+    return folder
+
+
+def training(*more: str) -> Callable[[Path], list[str]]:
+    """Goes on where there is a checkpoint, as the message of an interrupted training says."""
+
+    def arguments(out: Path) -> list[str]:
+        going = ["--resume"] if any((out / "run" / "checkpoints").glob("step-*[0-9]")) else []
+        settings = SMALL if "model.name=actionformer" not in more else [s for s in SMALL if "model.head=" not in s]
+        return ["train", "mine.yaml", *settings, *more, "--out", str(out / "run"), *going]
+
+    return arguments
+
+
+FEW = [f"--set={setting}" for setting in ("training.steps=4", "training.length=64", "training.batch_size=2")]
+FEW += [f"--set={setting}" for setting in ("model.width=16", "training.warmup_steps=1", "inference.certainty=0")]
+COMMANDS: dict[str, Callable[[Path], list[str]]] = {
+    "train uniform": training(),
+    "train tzn": training("model.name=tzn", "model.width=16", "model.heads=2"),
+    "train actionformer": training("model.name=actionformer", "model.width=16", "model.heads=2", "model.levels=2"),
+    "extract": lambda out: ["extract", "videos", "--out", str(out / "features"), "--stride", "2", "--window", "4"],
+    "sweep": lambda out: ["sweep", "sweep.yaml", "--out", str(out / "sweep")],
+    "export": lambda out: ["export", "--model", "run", "--out", str(out / "x.onnx")],
+    "localize csv": lambda out: ["localize", "x.npy", "--model", "run", "--out", str(out / "x.csv")],
+    "localize xlsx": lambda out: ["localize", "x.npy", "--model", "run", "--out", str(out / "x.xlsx")],
+    "report": lambda out: [
+        "eval",
+        "--predictions",
+        "found.json",
+        "--truth",
+        "truth.json",
+        "--report",
+        str(out / "r.html"),
+    ],
+    "import": lambda out: ["data", "import", "annotations.csv", "--out", str(out / "a.json")],
+    "fit": lambda out: ["fit", "signals", "annotations.csv", "--out", str(out / "fit"), "--members", "2", *FEW],
+}
+
+
+def content(folder: Path) -> dict[str, str]:
+    """Digests by file. Left out: what holds seconds of this very run, and parts that a killed process left behind."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if not path.is_file() or name.endswith((".part", ".log", ".lock", "decided.json")) or "tensorboard" in name:
+            continue
+        data = path.read_bytes().replace(str(folder).encode(), b"OUT")
+        if path.suffix in (".json", ".jsonl", ".html", ".yaml", ".txt"):
+            data = re.sub(rb'"[a-z_]*seconds": [0-9.e-]+', b"", data)
+        if path.suffix in (".xlsx", ".html"):  # these hold the time of day, or measured times
+            data = b"whole"
+        found[name] = hashlib.sha256(data).hexdigest()[:16]
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_killed_at_any_moment(name: str, material: Path, tmp_path: Path, tzoom_child: Server):
+    draw = random.Random(f"{name} {todays_seed()}")
+    (tmp_path / "undisturbed").mkdir()
+    undisturbed = tzoom_child(material, *COMMANDS[name](tmp_path / "undisturbed"))
+    assert undisturbed["code"] == 0, undisturbed["err"]
+    out = tmp_path / "killed"
+    out.mkdir()
+    moments = [draw.uniform(0.02, 1.0) * undisturbed["seconds"] for _ in range(KILLS)]
+    for moment in moments:
+        done = tzoom_child(material, *COMMANDS[name](out), kill=moment)
+        assert done["code"] in (0, -9), (moments, done)
+        if done["code"] == 0 and name.startswith("train"):
+            shutil.rmtree(out / "run")
+    again = tzoom_child(material, *COMMANDS[name](out))
+    assert again["code"] == 0, (todays_seed(), moments, again["err"])
+    assert content(out) == content(tmp_path / "undisturbed"), (todays_seed(), moments)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("train tzn", "train actionformer", "fit")])
+def test_a_full_disk_is_one_line(name: str, material: Path, tmp_path: Path, tzoom_child: Server):
+    """Files may not grow beyond some bytes, which fails as a full disk does. What is there is whole."""
+    draw = random.Random(f"{name} {todays_seed()}")
+    (tmp_path / "undisturbed").mkdir()
+    assert tzoom_child(material, *COMMANDS[name](tmp_path / "undisturbed"))["code"] == 0
+    whole = content(tmp_path / "undisturbed")
+    largest = max(path.stat().st_size for path in (tmp_path / "undisturbed").rglob("*") if path.is_file())
+    for number, size in enumerate((0, 1, draw.randrange(2, min(largest, 4096)), largest - 1)):
+        out = tmp_path / str(number)
+        out.mkdir()
+        done = tzoom_child(material, *COMMANDS[name](out), size=size)
+        # A sweep of which members fail ends with 1.
+        assert done["code"] == (1 if name == "sweep" else 2) and "Traceback" not in done["err"], (size, done)
+        assert re.search("error: |failed[:,]", done["err"]), (size, done)
+        left = content(out)
+        torn = {
+            file
+            for file in left
+            if left[file] != whole.get(file, left[file]) and not file.endswith((".jsonl", "log.txt"))
+        }
+        assert not torn, (size, torn)
