@@ -19,6 +19,7 @@ from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.formats import write_segments
 from temporalzoom.inference.localizer import Localizer
+from temporalzoom.locks import alone_in
 from temporalzoom.metrics import precision_recall
 from temporalzoom.training import TrainingInterrupted, train
 from temporalzoom.training.metrics_log import read_metrics
@@ -65,10 +66,11 @@ def run_demo(
     acts = Acts(len(SYSTEMS) + 4 + with_video, console)
     if video and not with_video:
         acts.note(VIDEO_MISSING)
-    for name in FILES:  # of an earlier run: they would stand beside other models
-        (out / name).unlink(missing_ok=True)
     try:
-        return _run(out, seed, configs, acts, video, with_video)
+        with alone_in(out):
+            for name in FILES:  # of an earlier run: they would stand beside other models
+                (out / name).unlink(missing_ok=True)
+            return _run(out, seed, configs, acts, video, with_video)
     except TrainingInterrupted as stop:
         raise KeyboardInterrupt(str(stop)) from None
 
