@@ -49,8 +49,13 @@ def find_candidates(outputs: Outputs, options: InferenceConfig) -> Candidates:
         (position + offsets[:, 1]).numpy(),
         label.numpy(),
         best.double().numpy(),
-        None if spread is None else np.exp(spread[row].double().clamp(-8, 8).numpy()),
+        None if spread is None else _variance(spread[row]),
     )
+
+
+def _variance(logarithm: torch.Tensor) -> NDArray[np.float64]:
+    """Between e^-8 and e^8; NaN, where features are so large that a network overflows, is as uncertain as can be."""
+    return np.exp(logarithm.double().nan_to_num(8.0).clamp(-8, 8).numpy())
 
 
 def refine(candidates: Candidates, outputs: Outputs, options: InferenceConfig) -> Candidates:
@@ -62,7 +67,7 @@ def refine(candidates: Candidates, outputs: Outputs, options: InferenceConfig) -
     if outputs.distances is None or outputs.distance_log_variance is None or options.refine == "none":
         return candidates
     fields = outputs.distances.double().numpy()
-    variances = np.exp(outputs.distance_log_variance.double().clamp(-8, 8).numpy())[:, [0, -1]]
+    variances = _variance(outputs.distance_log_variance)[:, [0, -1]]
     box = candidates.variances
     if box is None:
         box = assumed_box_variance(candidates.starts, candidates.ends, options.max_move)[:, None].repeat(2, 1)
