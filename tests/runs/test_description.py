@@ -22,7 +22,7 @@ SETTINGS = st.builds(
 DESCRIPTIONS = st.builds(
     ModelDescription,
     model=st.text(),
-    classes=st.lists(st.text(), min_size=1).map(tuple),
+    classes=st.lists(st.text(st.characters(min_codepoint=1, codec="utf-8"), min_size=1), min_size=1).map(tuple),
     grid=st.builds(TimeGrid, st.floats(0.1, 100), st.floats(0, 100), st.floats(1, 100)),
     inference=st.builds(InferenceConfig, threshold=st.floats(0, 1), candidates=COUNTS, video_scores=st.none()),
     input_width=COUNTS,

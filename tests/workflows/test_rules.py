@@ -159,3 +159,11 @@ def test_a_stride_that_is_given_holds_for_all_members(stride):
     plan = make_plan(data(), 5, stride=stride)
     assert {plan.settings(member)["data.stride"] for member in range(5)} == {stride}
     assert all(config_of(plan, member).data.stride == stride for member in range(5))
+
+
+def test_few_features_are_learned_by_a_small_network():
+    few = data(rate=4.0, seconds=700.0, recording=20.0, channels=316, kinds={"feature": 316})
+    assert make_plan(few, 1, framed=True).settings(0)["model.width"] == 64
+    assert "model.width" not in make_plan(replace(few, seconds=36_000.0), 1, framed=True).settings(0)
+    assert "model.width" not in make_plan(data(seconds=700.0), 1).settings(0)
+    assert config_of(make_plan(few, 3, framed=True), 1).augment.warp == 0.2

@@ -38,7 +38,9 @@ def refine(candidates: Candidates, fields: Fields | None, options: InferenceConf
     if fields is None or options.refine == "none":
         return candidates
     distances = fields.distances.astype(np.float64, copy=False)
-    variances = np.exp(fields.log_variance[:, [0, -1]].astype(np.float64, copy=False).clip(-8, 8))
+    # NaN, where features are so large that a network overflows, is as uncertain as can be.
+    logarithms = np.nan_to_num(fields.log_variance[:, [0, -1]].astype(np.float64), nan=8.0)
+    variances = np.exp(logarithms.clip(-8, 8))
     box = candidates.variances
     if box is None:
         box = assumed_box_variance(candidates.starts, candidates.ends, options.max_move)[:, None].repeat(2, 1)

@@ -28,6 +28,8 @@ STEMS: dict[int, tuple[int, ...]] = {
     1: (), 2: (2,), 3: (3,), 4: (4,), 5: (5,), 6: (2, 3), 8: (2, 4), 9: (3, 3), 10: (2, 5), 12: (3, 4), 15: (3, 5),
     16: (4, 4), 20: (4, 5), 25: (5, 5), 30: (2, 3, 5), 36: (3, 3, 4), 48: (3, 4, 4), 64: (4, 4, 4),
 }  # fmt: skip
+# Features of a backbone: with fewer positions than this in all recordings a network learns them by heart.
+MANY_CHANNELS, FEW_POSITIONS = 100, 20_000
 FINEST = 4  # positions: how far the ends of an instance are from its middle at the finest level of a pyramid
 POSITIONS_PER_STEP = 1536
 EPOCHS = 60  # passes over the positions of the training data
@@ -101,6 +103,7 @@ def make_plan(
     choices += _size(found, positions)
     choices += _training(found, positions, steps)
     choices += _augmentation(found)
+    choices += _few_features(found, positions)
     groups = groups or found.subjects or found.recordings
     folds = max(2, min(FOLDS, groups))
     derivatives = moves_slowly(found) and not keypoints and not framed
@@ -199,6 +202,16 @@ def _training(found: Fingerprint, positions: float, steps: int | None) -> list[C
     passes = EPOCHS * found.seconds * positions / POSITIONS_PER_STEP
     count = 50 * round(min(max(passes, STEPS[0]), STEPS[1]) / 50)
     return [Choice("training.steps", count, f"{EPOCHS} passes over the data, at least {STEPS[0]}, at most {STEPS[1]}")]
+
+
+def _few_features(found: Fingerprint, positions: float) -> list[Choice]:
+    if found.channels < MANY_CHANNELS or not is_ready(found) or found.seconds * positions > FEW_POSITIONS:
+        return []
+    return [
+        Choice("model.width", 64, f"{found.channels} features and few recordings: a small network overfits later"),
+        Choice("training.learning_rate", 3e-3, "as small networks take it"),
+        Choice("augment.warp", 0.2, "actions may be slower and faster than in the few that were seen"),
+    ]
 
 
 def _augmentation(found: Fingerprint) -> list[Choice]:
