@@ -17,6 +17,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from small_demo import SMALL_SYSTEMS, SMALLER, make_demo_small
+from temporalzoom import interrupts
 from temporalzoom.cli import app, runs
 from temporalzoom.config import load_config
 from temporalzoom.datasets.zoombench import ZoomBench, make_zoombench
@@ -215,6 +216,7 @@ def test_an_interrupt_leaves_no_report(act, stop, line, tmp_path, monkeypatch):
 )
 def test_the_command_prints_one_line_on_ctrl_c(stop, line, monkeypatch):
     monkeypatch.setattr(demo, "run_demo", Mock(side_effect=stop))
+    monkeypatch.setattr(interrupts, "_received", [])  # no signal of an earlier test
     monkeypatch.setattr(runs, "notes", Console(file=(log := io.StringIO())))
     assert CliRunner().invoke(app, ["demo"]).exit_code == 130
     assert log.getvalue() == f"{line}\n"

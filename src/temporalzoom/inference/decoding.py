@@ -39,8 +39,8 @@ def refine(candidates: Candidates, fields: Fields | None, options: InferenceConf
         return candidates
     distances = fields.distances.astype(np.float64, copy=False)
     # NaN, where features are so large that a network overflows, is as uncertain as can be.
-    logarithms = np.nan_to_num(fields.log_variance[:, [0, -1]].astype(np.float64), nan=8.0)
-    variances = np.exp(logarithms.clip(-8, 8))
+    variances = np.nan_to_num(fields.log_variance[:, [0, -1]].astype(np.float64), copy=False, nan=8.0)
+    np.exp(variances.clip(-8, 8, out=variances), out=variances)
     box = candidates.variances
     if box is None:
         box = assumed_box_variance(candidates.starts, candidates.ends, options.max_move)[:, None].repeat(2, 1)
