@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from temporalzoom.config import load_config, parse_config
 from temporalzoom.datasets.fingerprint import PERCENTILES, Fingerprint
 from temporalzoom.segments import Segments
-from temporalzoom.workflows.fit_time import CHOICES, STEP_LIMITS, affordable
+from temporalzoom.workflows.fit_time import CHOICES, STEP_LIMITS, Affordable, affordable
 from temporalzoom.workflows.rules import LARGEST_STRIDE, STEMS, make_plan, plan_text, stem_for, stride_for, video_stride
 
 
@@ -129,22 +129,31 @@ def test_folds_are_no_more_than_subjects():
     ],
 )
 def test_what_fits_into_the_time(each, members, seconds, expected):
-    assert affordable(each, 1000, members, seconds, 900.0, 2) == expected
+    found = affordable(each, 1000, members, seconds, 900.0, 2)
+    assert (found.members, found.steps) == expected
 
 
 def test_a_student_takes_a_round_of_its_own():
-    assert affordable(0.125, 1000, 3, 320.0, 900.0, 2) == (3, None)  # two rounds of 125 s
-    assert affordable(0.125, 1000, 3, 320.0, 900.0, 2, more=1) == (3, 682)
-    assert affordable(0.3, 1000, None, None, 900.0, 2, more=1) == (1, None)
+    assert affordable(0.125, 1000, 3, 320.0, 900.0, 2) == Affordable(3, None, False)  # two rounds of 125 s
+    assert affordable(0.125, 1000, 3, 320.0, 900.0, 2, more=1) == Affordable(3, 682, False)
+    assert affordable(0.3, 1000, None, None, 900.0, 2, more=1) == Affordable(1, None, False)
+
+
+def test_networks_for_use_see_all_recordings_where_there_is_time_or_no_choice():
+    assert affordable(0.125, 1000, 3, None, 900.0, 2) == Affordable(3, None, True)  # twice two rounds of 125 s
+    assert affordable(0.2, 1000, 3, None, 900.0, 2) == Affordable(3, None, False)
+    assert affordable(0.125, 1000, 3, 320.0, 900.0, 2, whole=True) == Affordable(3, 512, True)
 
 
 @given(
-    st.floats(0.01, 5), st.integers(200, 1500), st.floats(30, 7200), st.integers(1, 16), st.sampled_from([0, 1])
+    st.floats(0.01, 5), st.integers(200, 1500), st.floats(30, 7200), st.integers(1, 16), st.sampled_from([0, 1]),
+    st.booleans(),
 )  # fmt: skip
-def test_a_limit_is_kept_or_the_least_is_done(each, steps, seconds, cores, more):
-    members, fewer = affordable(each, steps, None, seconds, 900.0, cores, more)
-    assert members in CHOICES
-    taken = each * (fewer or steps) * (-(-members // cores) + more)
+def test_a_limit_is_kept_or_the_least_is_done(each, steps, seconds, cores, more, whole):
+    found = affordable(each, steps, None, seconds, 900.0, cores, more, whole)
+    fewer = found.steps
+    assert found.members in CHOICES and (found.whole or not whole)
+    taken = each * (fewer or steps) * (-(-found.members // cores) * (1 + found.whole) + more)
     assert taken <= seconds or fewer == STEP_LIMITS[0]
 
 

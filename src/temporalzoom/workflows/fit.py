@@ -11,7 +11,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,14 +74,15 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Prepared:
-    """Everything that is decided before training. configs: of the members, by their names; student: whether they will
-    teach one."""
+    """Everything that is decided before training. configs: of the members, by their names; whole: whether the networks
+    for use are trained once more, on all recordings; student: whether they will teach one."""
 
     fingerprint: Fingerprint
     plan: Plan
     text: str
     configs: dict[str, Config]
     seconds: float  # that the trainings are expected to take
+    whole: bool = False
     student: bool = False
 
     def chosen(self) -> list[str]:
@@ -91,6 +92,8 @@ class Prepared:
         count = (
             f"{len(self.configs)} networks are trained ({names})" if len(self.configs) > 1 else f"{names} is trained"
         )
+        if self.whole:
+            count += ", then once more on all recordings"
         if self.student:
             count += f", then {'their' if len(self.configs) > 1 else 'its'} student ({self.configs['0'].model.name})"
         return [*lines, f"{count}, in about {clock_time(self.seconds)}"]
@@ -203,18 +206,21 @@ def prepare(
         # The first two kinds of members are timed: what others cost lies between them.
         each = float(np.mean([seconds_per_step(config) for config in list(planned(2)[1].values())[: members or 2]]))
         steps_planned = configs["0"].training.steps
-        count, steps = affordable(each, steps_planned, members, seconds, DEFAULT_SECONDS, usable_cores(), int(student))
-        known = {"asked": asked, "count": count, "steps": steps, "seconds_per_step": each}
+        found_time = affordable(
+            each, steps_planned, members, seconds, DEFAULT_SECONDS, usable_cores(), int(student),
+            whole=plan.folds <= FEW_GROUPS,
+        )  # fmt: skip
+        known = {"asked": asked, **asdict(found_time), "seconds_per_step": each}
         if decided is not None:
             with replacing(decided) as file:
                 json.dump(known, file, indent=1)
-    count, steps, each = known["count"], known["steps"], known["seconds_per_step"]
+    count, steps, whole, each = (known[key] for key in ("members", "steps", "whole", "seconds_per_step"))
     plan, configs = planned(count, steps)
     words = in_words(found)
-    rounds = math.ceil(count / usable_cores()) * (2 if plan.folds <= FEW_GROUPS else 1) + student
+    rounds = math.ceil(count / usable_cores()) * (1 + whole) + student
     expected = each * max(config.training.steps for config in configs.values()) * rounds / TRAINING_SHARE
     text = plan_text(plan, [*gathered.notes, *words], data) + (STUDENT_LINE if student else "")
-    return Prepared(found, plan, text, configs, expected, student)
+    return Prepared(found, plan, text, configs, expected, whole, student)
 
 
 def train_members(prepared: Prepared, run: Path, console: Console | None = None) -> None:
@@ -222,7 +228,7 @@ def train_members(prepared: Prepared, run: Path, console: Console | None = None)
     with replacing(run / PLAN) as file:
         file.write(prepared.text)
     _train(prepared.configs, run, True, console)
-    if prepared.plan.folds <= FEW_GROUPS:
+    if prepared.whole:
         _train(final_configs(prepared, run), run, False, console)
 
 
@@ -251,8 +257,7 @@ def finish(gathered: Gathered, prepared: Prepared, run: Path) -> Fitted:
     truth, predictions = held_out(gathered, prepared, run)
     thresholds = {label: each.score for label, each in best_thresholds(truth, predictions).items()}
     validated = tuple(f"{MEMBERS}/{name}" for name in prepared.configs)
-    few = prepared.plan.folds <= FEW_GROUPS
-    folders = tuple(f"{MEMBERS}/{name}" for name in final_configs(prepared, run)) if few else validated
+    folders = tuple(f"{MEMBERS}/{name}" for name in final_configs(prepared, run)) if prepared.whole else validated
     fused = {label: score * (FUSED if len(folders) > 1 else 1.0) for label, score in thresholds.items()}
     write_members(run, Members(folders, fused, TIOU, validated))
     recordings = gathered.annotations.recordings
@@ -295,7 +300,7 @@ def _read_decision(file: Path | None, asked: Mapping[str, Any]) -> dict[str, Any
     those of these."""
     try:
         found = json.loads(file.read_text(encoding="utf-8")) if file is not None else {}
-        before = found["asked"]["data"]
+        before, _ = found["asked"]["data"], found["whole"]
     except (OSError, ValueError, LookupError, TypeError):
         return None
     if file is not None and before != asked["data"] and (file.parent / MEMBERS).exists():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from temporalzoom.config import Config
@@ -43,10 +44,27 @@ def seconds_per_step(config: Config) -> float:
     return max((times[2] - times[1]) / TRIAL_STEPS, 1e-3)
 
 
+@dataclass(frozen=True)
+class Affordable:
+    """members: how many; steps: of each training, None: as planned; whole: whether there is time to train the networks
+    for use on all recordings, after those that leave some out."""
+
+    members: int
+    steps: int | None
+    whole: bool
+
+
 def affordable(
-    each: float, steps: int, members: int | None, seconds: float | None, usual: float, cores: int, more: int = 0
-) -> tuple[int, int | None]:
-    """How many members, and of how many steps (None: as planned).
+    each: float,
+    steps: int,
+    members: int | None,
+    seconds: float | None,
+    usual: float,
+    cores: int,
+    more: int = 0,
+    whole: bool = False,
+) -> Affordable:
+    """What there is time for.
 
     Args:
         each: seconds of a step.
@@ -56,18 +74,19 @@ def affordable(
         usual: what is usually given to it.
         cores: as many trainings run at a time.
         more: trainings after the members, one after the other.
+        whole: networks for use have to be trained on all recordings, whatever it takes.
     """
     limit = TRAINING_SHARE * (usual if seconds is None else seconds)
 
-    def needed(count: int, of: int) -> float:
-        return each * of * (math.ceil(count / cores) + more)
+    def needed(count: int, of: int, again: bool = whole) -> float:
+        return each * of * (math.ceil(count / cores) * (1 + again) + more)
 
     if members is None:
         members = next((count for count in CHOICES if needed(count, steps) <= limit), None)
         if members is None:  # not even one: fewer steps for the smallest number that can be fused
             members = 1 if seconds is not None and needed(1, STEP_LIMITS[0]) > limit else CHOICES[1]
             if seconds is None:
-                return members, None
+                return Affordable(members, None, whole)
     if seconds is None or needed(members, steps) <= limit:
-        return members, None
-    return members, max(int(limit / needed(members, 1)), STEP_LIMITS[0])
+        return Affordable(members, None, whole or needed(members, steps, True) <= limit)
+    return Affordable(members, max(int(limit / needed(members, 1)), STEP_LIMITS[0]), whole)
