@@ -58,6 +58,8 @@ SMALL_BENCHMARKS = {
     "zoombench": f"--seeds 1 --out zoombench {SMALL} training.steps=3",
     "fit": "--members 1 --set training.steps=2 --set training.batch_size=2 --set training.length=48 "
     "--set model.width=16 --set inference.min_score=1e-6",
+    "members": "--set training.steps=2 --set training.batch_size=2 --set training.length=48 --set model.width=16 "
+    "--set inference.min_score=1e-6",
     "onnx_speed": "--length 64 --width 16 --classes 3 --repeats 2",
 }
 Run = Callable[..., tuple[int, str, str]]
