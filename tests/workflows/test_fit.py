@@ -21,6 +21,7 @@ from temporalzoom.formats import read_predictions, write_segments
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.runs.members import read_members
 from temporalzoom.workflows import fit
+from temporalzoom.workflows import fit as workflow
 from temporalzoom.workflows.fit import DATA, MEMBERS, PLAN, REPORT
 from temporalzoom.workflows.gather import GatherOptions, gather, matched_names
 
@@ -71,10 +72,15 @@ def test_tables_to_a_model(walks, tzoom):
 
 
 @pytest.mark.slow
-def test_with_many_subjects_the_members_are_those_of_the_folds(tmp_path, monkeypatch, tzoom):
+def test_with_many_subjects_the_time_decides_whether_the_members_are_those_of_the_folds(tmp_path, monkeypatch, tzoom):
     write_walks(tmp_path, count=10)
     monkeypatch.chdir(tmp_path)
-    assert tzoom("fit", "signals", "annotations.csv", "--out", "r", "--members", "1", *FEW)[0] == 0
+    command = ("fit", "signals", "annotations.csv", "--members", "1", *FEW)
+    assert tzoom(*command, "--out", "whole")[0] == 0
+    members = read_members(Path("whole"))
+    assert members is not None and (members.folders, members.validated) == (("members/all-0",), ("members/0",))
+    monkeypatch.setattr(workflow, "DEFAULT_SECONDS", 0.0)
+    assert tzoom(*command, "--out", "r")[0] == 0
     members = read_members(Path("r"))
     assert members is not None and members.folders == members.validated == ("members/0",)
     code, out, err = tzoom("cost", "--model", "r", "--repeats", "1")
