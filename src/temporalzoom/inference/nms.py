@@ -16,7 +16,8 @@ Floats = NDArray[np.float64]
 BLOCK = 2048  # candidates of which the highest score is kept
 _GONE = -np.inf  # the score of a candidate that was selected or suppressed
 TINY = np.finfo(np.float64).tiny
-WHOLE, GROUP = 2**21, 256  # pairs of a vote that fit into one matrix; else so many segments at once
+# Voting: the most pairs whose tIoU is computed in one matrix; with more of them, segments of one batch.
+WHOLE, GROUP = 2**21, 256
 # Method `bmn`: the tIoU above which a segment of no width, and one as wide as the recording, weaken others
 LOW, HIGH = 0.5, 0.9
 

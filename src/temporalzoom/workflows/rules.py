@@ -28,7 +28,7 @@ STEMS: dict[int, tuple[int, ...]] = {
     1: (), 2: (2,), 3: (3,), 4: (4,), 5: (5,), 6: (2, 3), 8: (2, 4), 9: (3, 3), 10: (2, 5), 12: (3, 4), 15: (3, 5),
     16: (4, 4), 20: (4, 5), 25: (5, 5), 30: (2, 3, 5), 36: (3, 3, 4), 48: (3, 4, 4), 64: (4, 4, 4),
 }  # fmt: skip
-# Features of a backbone: with fewer positions than this in all recordings a network learns them by heart.
+# Features of a backbone: with fewer positions than this in all recordings a network of the usual width overfits.
 MANY_CHANNELS, FEW_POSITIONS = 100, 20_000
 FINEST = 4  # positions: how far the ends of an instance are from its middle at the finest level of a pyramid
 POSITIONS_PER_STEP = 1536
