@@ -51,8 +51,10 @@ FUSED = 0.9
 STUDENT_LINE = "# student: as member 0, trained on all recordings, taught by the annotations and all members\n"
 CROSS_VALIDATED = (
     "Every recording was scored by one network that was not trained on it, nor on others of its subject; the run fuses "
-    "all of its networks. When to stop training was chosen on the same recordings, which flatters a little."
+    "several. When to stop training was chosen on the same recordings, which flatters a little."
 )
+
+TRAINED_AGAIN = "The networks for use were then trained once more on all of these recordings."
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ def fit(
         train_members(prepared, run, console)
         fitted = finish(gathered, prepared, run)
         title = f"{run.name}: how good is it?"
-        notes = [CROSS_VALIDATED if len(fitted.held_out.truth) > 1 else ""]
+        notes = [CROSS_VALIDATED if len(fitted.held_out.truth) > 1 else "", TRAINED_AGAIN if prepared.whole else ""]
         write_report(
             run / REPORT, fitted.held_out, thresholds=fitted.thresholds, title=title, notes=[n for n in notes if n],
             next_steps=next_steps(run), subjects=fitted.held_out.subjects, console=console,
