@@ -12,7 +12,16 @@ from temporalzoom.config import load_config, parse_config
 from temporalzoom.datasets.fingerprint import PERCENTILES, Fingerprint
 from temporalzoom.segments import Segments
 from temporalzoom.workflows.fit_time import CHOICES, STEP_LIMITS, Affordable, affordable
-from temporalzoom.workflows.rules import LARGEST_STRIDE, STEMS, make_plan, plan_text, stem_for, stride_for, video_stride
+from temporalzoom.workflows.rules import (
+    LARGEST_STRIDE,
+    ROWS_PER_STEP,
+    STEMS,
+    make_plan,
+    plan_text,
+    stem_for,
+    stride_for,
+    video_stride,
+)
 
 
 def data(rate=50.0, shortest=3.0, longest=30.0, seconds=18_000.0, recording=360.0, channels=6, kinds=None, missing=0.0):
@@ -69,9 +78,22 @@ def test_whatever_the_data_the_plan_is_a_configuration(rate, shortest, ratio, re
         assert config.data.stride == config.data.window
         assert tuple(config.model.stem) == STEMS[int(config.data.stride)]
         assert config.training.length * config.training.batch_size <= 4096 + 32
+        rows = config.training.length * config.training.batch_size * config.data.stride
+        assert rows <= 2 * ROWS_PER_STEP or config.training.batch_size == 1  # a coarser member has more of them
     assert len({plan.settings(member)["seed"] for member in range(members)}) == members
     tree = yaml.safe_load(plan_text(plan, ["what was found"], {"data.features": "signals"}))
     assert parse_config(tree, source="plan").data.stride == plan.settings(0)["data.stride"]
+
+
+def test_stems_make_their_strides():
+    assert all(int(np.prod(strides)) == rows for rows, strides in STEMS.items())
+    assert max(STEMS) == LARGEST_STRIDE
+
+
+def test_long_instances_at_a_high_rate_fit_into_a_crop():
+    found = data(rate=1000.0, shortest=1200.0, longest=1300.0, recording=5 * 3600.0)
+    config = config_of(make_plan(found))
+    assert 1200 * 1000 / config.data.stride < config.training.length <= 1024
 
 
 def test_reasons_stand_beside_the_lines_and_a_user_has_the_last_word():

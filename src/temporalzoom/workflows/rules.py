@@ -22,16 +22,20 @@ POSITIONS_PER_SHORT = 4.5
 # Within a class instances differ too: nine of ten instances of the data have at least this many.
 LEAST_POSITIONS = 3.5
 # Rows per position that convolutions can read one after the other, and their strides.
-LARGEST_STRIDE = 64
+LARGEST_STRIDE = 4096
 LARGEST_VIDEO_STRIDE = 16
 STEMS: dict[int, tuple[int, ...]] = {
     1: (), 2: (2,), 3: (3,), 4: (4,), 5: (5,), 6: (2, 3), 8: (2, 4), 9: (3, 3), 10: (2, 5), 12: (3, 4), 15: (3, 5),
     16: (4, 4), 20: (4, 5), 25: (5, 5), 30: (2, 3, 5), 36: (3, 3, 4), 48: (3, 4, 4), 64: (4, 4, 4),
+    96: (4, 4, 6), 128: (4, 4, 8), 192: (4, 6, 8), 256: (4, 4, 4, 4), 384: (4, 4, 4, 6), 512: (4, 4, 4, 8),
+    768: (4, 4, 6, 8), 1024: (4, 4, 4, 4, 4), 1536: (4, 4, 4, 4, 6), 2048: (4, 4, 4, 4, 8), 3072: (4, 4, 4, 6, 8),
+    4096: (4, 4, 4, 4, 4, 4),
 }  # fmt: skip
 # Features of a backbone: with fewer positions than this in all recordings a network of the usual width overfits.
 MANY_CHANNELS, FEW_POSITIONS = 100, 20_000
 FINEST = 4  # positions: how far the ends of an instance are from its middle at the finest level of a pyramid
 POSITIONS_PER_STEP = 1536
+ROWS_PER_STEP = 2**20  # of a signal with very many rows per position: what fits into memory
 EPOCHS = 60  # passes over the positions of the training data
 STEPS = (500, 1500)
 FOLDS = 5
@@ -100,7 +104,7 @@ def make_plan(
     stride, choices = (1, []) if framed else _time(found, stride)
     positions = found.rate / stride
     choices += [] if framed else _input(found, stride, keypoints)
-    choices += _size(found, positions)
+    choices += _size(found, positions, stride)
     choices += _training(found, positions, steps)
     choices += _augmentation(found)
     choices += _few_features(found, positions)
@@ -180,19 +184,23 @@ def _input(found: Fingerprint, stride: int, keypoints: str) -> list[Choice]:
     return choices
 
 
-def _size(found: Fingerprint, positions: float) -> list[Choice]:
+def _size(found: Fingerprint, positions: float, stride: int) -> list[Choice]:
     longest, usual = found.duration(100) * positions, found.duration(95) * positions
     levels = min(max(1 + math.ceil(math.log2(max(longest, 2 * FINEST) / FINEST)), 3), 9)
     recording = math.ceil(found.length(100) * positions)
     length = int(min(max(2 * usual, 192), 1024, max(recording, 32)))
     length = 32 * math.ceil(length / 32)
     batch = min(max(round(POSITIONS_PER_STEP / length), 2), 16)
+    fits = max(ROWS_PER_STEP // (length * stride), 1)
+    why = f"about {POSITIONS_PER_STEP} positions in a step"
+    if fits < batch:
+        batch, why = fits, f"more rows of {stride} to a position would not fit into memory"
     return [
         Choice(
             "model.levels", levels, f"each level doubles the reach: the longest instance has {longest:.0f} positions"
         ),
         Choice("training.length", length, f"a crop shows whole instances: 19 of 20 have at most {usual:.0f} positions"),
-        Choice("training.batch_size", batch, f"about {POSITIONS_PER_STEP} positions in a step"),
+        Choice("training.batch_size", batch, why),
     ]
 
 
