@@ -10,7 +10,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -68,16 +67,14 @@ def pyramid_points(masks: Sequence[Tensor], finest: float) -> Points:
 class ConvolutionHead(nn.Module):
     """`layers` convolutions of size 3, shared by all levels; layer norm and ReLU between them.
 
-    (B, T, D) -> (B, T, outputs), zero in the padding. hidden: width between them, default that of the tokens.
+    (B, T, D) -> (B, T, outputs), zero in the padding.
     """
 
-    def __init__(self, width: int, outputs: int, layers: int, bias: float = 0.0, hidden: int | None = None) -> None:
+    def __init__(self, width: int, outputs: int, layers: int, bias: float = 0.0) -> None:
         super().__init__()
-        hidden = hidden or width
-        widths = [width] + [hidden] * (layers - 1)
-        self.hidden = nn.ModuleList(TokenConvolution(a, b, bias=False) for a, b in pairwise(widths))
-        self.norms = nn.ModuleList(nn.LayerNorm(hidden) for _ in range(layers - 1))
-        self.last = TokenConvolution(hidden, outputs)
+        self.hidden = nn.ModuleList(TokenConvolution(width, width, bias=False) for _ in range(layers - 1))
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers - 1))
+        self.last = TokenConvolution(width, outputs)
         nn.init.constant_(self.last.bias, bias)  # type: ignore[arg-type]
 
     def forward(self, level: Level, neighbours: Tensor | None = None) -> Tensor:
@@ -93,11 +90,9 @@ def prior_logit(prior: float = 0.01) -> float:
     return -math.log((1 - prior) / prior)
 
 
-def class_head(
-    width: int, classes: int, layers: int, prior: float = 0.01, hidden: int | None = None
-) -> ConvolutionHead:
+def class_head(width: int, classes: int, layers: int, prior: float = 0.01) -> ConvolutionHead:
     """Logits that start at the prior: instances are rare."""
-    return ConvolutionHead(width, classes, layers, prior_logit(prior), hidden)
+    return ConvolutionHead(width, classes, layers, prior_logit(prior))
 
 
 class OffsetHead(nn.Module):
