@@ -117,7 +117,7 @@ def test_an_oracle_needs_the_truth(runs, data):
 
 
 def test_scores_of_an_oracle_are_labelled(runs, data, tzoom):
-    note = "oracle: pruning was protected by the true boundaries of the test set; an ablation, not a result"
+    note = "oracle: the network was told the true boundaries of the test set; an ablation, not a result"
     assert evaluate_run(runs / "oracle", data.test, console=QUIET).summary()["oracle"] is True
     code, out, _ = tzoom("eval", "--model", runs / "oracle", "--json")
     assert code == 0 and json.loads(out)["oracle"] is True

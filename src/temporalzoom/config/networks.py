@@ -67,6 +67,8 @@ class UniformSection(EncoderSection):
 class PaperVariants(Section):
     """What the paper does otherwise, for its tables. None of it measured better than the default."""
 
+    allocation: Literal["tau", "random", "regular", "oracle", "none"] = "tau"
+    """where depth goes: `tau`, where it is predicted to pay; the others are controls (`oracle`: at true boundaries)"""
     combine: Literal["residual", "logits", "features", "layers"] = "residual"
     """how the deep path's result is combined with the shallow one"""
     head_width: Width | None = None
@@ -87,7 +89,7 @@ class PaperVariants(Section):
     """with `pruning`: share of the positions that are kept"""
     protect_frames: NotNegative = 12.0
     """with `pruning`: frames around predicted boundaries that are never pruned"""
-    protection: Literal["predicted", "oracle"] = "predicted"
+    protection: Literal["predicted", "oracle", "none"] = "predicted"
     """with `pruning`: around which boundaries; `oracle`, the true ones, is an ablation and not a result"""
     compute_weight: NotNegative = 0.05
     """lambda_c, with supervision `penalty`"""

@@ -47,6 +47,14 @@ def _has_variances(config: Config) -> bool:
 
 
 _BDR = ("bdr.channels", "bdr.radius", "bdr.smoothing", "bdr.weight", "bdr.scales", "bdr.scale_weight")
+# What only a predicted depth reads.
+_DECIDED_BY_TAU = tuple(
+    f"model.paper.{key}"
+    for key in (
+        "context", "supervision", "tau_min", "hysteresis", "band", "keep", "protect_frames", "protection",
+        "compute_weight", "prune_weight", "uncertainty_weight",
+    )
+)  # fmt: skip
 RULES: tuple[Rule, ...] = (
     Rule(_BDR, lambda c: not c.bdr.enabled, "bdr.enabled is false"),
     Rule(
@@ -99,6 +107,30 @@ RULES: tuple[Rule, ...] = (
         "model.depth is false",
     ),
     Rule(
+        ("model.depth", "model.uncertainty", "model.pruning", *_DECIDED_BY_TAU),
+        lambda c: (z := _zoom(c)) is not None and z.paper.allocation != "tau",
+        "model.paper.allocation says where depth goes",
+    ),
+    Rule(
+        (
+            "model.share",
+            "model.budget",
+            "model.deep_layers",
+            "model.expansion",
+            "model.zoom",
+            "model.checkpoint_deep",
+            "model.paper.combine",
+            "model.paper.deep_window",
+        ),
+        lambda c: _is(c, allocation="none"),
+        "model.paper.allocation is none",
+    ),
+    Rule(
+        ("model.heads", "model.window"),
+        lambda c: _is(c, allocation="none", shallow_layers=0),
+        "without layers there is no attention",
+    ),
+    Rule(
         ("model.paper.context", "model.paper.uncertainty_weight"),
         lambda c: _is(c, uncertainty=False),
         "model.uncertainty is false",
@@ -129,6 +161,7 @@ RULES: tuple[Rule, ...] = (
         lambda c: _is(c, head="convolution"),
         "model.head is convolution",
     ),
+    Rule(("model.paper.protect_frames",), lambda c: _is(c, protection="none"), "model.paper.protection is none"),
     Rule(
         ("backbone.",), lambda c: not _takes_videos(c), "it is trained with data.videos in the place of data.features"
     ),

@@ -37,6 +37,8 @@ def depth_terms(
     terms = {"shallow": SHALLOW_WEIGHT * _total(path_terms(depth.shallow))}
     if depth.deep is not None:
         terms["deep"] = DEEP_WEIGHT * _total(path_terms(depth.deep))
+    if options.paper.allocation != "tau":  # nothing is predicted
+        return terms
     if options.uncertainty and outputs.distances is not None:
         terms["uncertainty"] = options.paper.uncertainty_weight * _uncertainty(outputs, depth, batch)
     elif options.uncertainty:
