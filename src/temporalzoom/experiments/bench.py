@@ -59,6 +59,7 @@ def run_bench(
         runs={s: [pooled([done[one.name] for one in members[s, seed]]) for seed in seeds] for s in settings},
         resamples=resamples or RESAMPLES,
         console=console,
+        parts={s: [[out / one.name for one in members[s, seed]] for seed in seeds] for s in settings},
     )
     trained = trained_by([out / one.name for several in members.values() for one in several])
     results: dict[str, Any] = {
@@ -74,8 +75,12 @@ def run_bench(
         **found.measure(bench),
         "configurations": {system: stored_tree(config) for system, config in bench.configs.items()},
     }
-    with replacing(out / results_file(table, folds)) as file:
+    written = out / results_file(table, folds)
+    with replacing(written) as file:
         json.dump(results, file, indent=1)
+    draw = getattr(found, "draw", None)
+    if draw is not None:
+        draw(results, written.with_suffix(".svg"))
     return results
 
 
@@ -131,7 +136,7 @@ def _train(
         folder = out / one.name
         if not (folder / RESULT).exists() and not any((folder / "checkpoints").glob("step-*")):
             record(folder)
-    sweep = run_sweep(members, out, workers=workers, thresholds=THRESHOLDS, console=console)
+    sweep = run_sweep(members, out, workers=workers, thresholds=THRESHOLDS, curve=True, console=console)
     if sweep.failed:
         name, reason = next(iter(sweep.failed.items()))
         raise InputError(f"bench {data_set}: {len(sweep.failed)} trainings failed, the first {name}: {reason}")

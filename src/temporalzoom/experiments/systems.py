@@ -26,6 +26,14 @@ DETECTORS: dict[str, tuple[str, ...]] = {
 }
 TZN: tuple[str, ...] = ("model.name=tzn",)
 NO_BDR = ("bdr.enabled=false",)
+# The network of tzn with depth elsewhere, at the same share; nowhere; everywhere.
+CONTROLS: dict[str, tuple[str, ...]] = {
+    "tzn-none": (*TZN, "model.paper.allocation=none"),
+    "tzn-random": (*TZN, "model.paper.allocation=random"),
+    "tzn-regular": (*TZN, "model.paper.allocation=regular"),
+    "tzn-oracle": (*TZN, "model.paper.allocation=oracle"),
+    "tzn-all": (*TZN, "model.depth=false"),
+}
 SYSTEMS: dict[str, tuple[str, ...]] = {
     **{name: (*settings, *NO_BDR) for name, settings in DETECTORS.items()},
     **{f"{name}+bdr": settings for name, settings in DETECTORS.items()},
