@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from temporalzoom.config.networks import BMNSection, EncoderSection, ZoomSection
+from temporalzoom.config.networks import EXITS, ROUTED, BMNSection, EncoderSection, ZoomSection
 from temporalzoom.config.sections import Config, config_fields
 
 
@@ -31,6 +31,11 @@ def _is(config: Config, **wanted: Any) -> bool:
     return all(
         (getattr(zoom, k) if k in type(zoom).model_fields else getattr(zoom.paper, k)) == v for k, v in wanted.items()
     )
+
+
+def _allocation(config: Config) -> str | None:
+    zoom = _zoom(config)
+    return None if zoom is None else zoom.paper.allocation
 
 
 def _takes_videos(config: Config) -> bool:
@@ -108,7 +113,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         ("model.depth", "model.uncertainty", "model.pruning", *_DECIDED_BY_TAU),
-        lambda c: (z := _zoom(c)) is not None and z.paper.allocation != "tau",
+        lambda c: _allocation(c) not in (None, "tau"),
         "model.paper.allocation says where depth goes",
     ),
     Rule(
@@ -125,6 +130,20 @@ RULES: tuple[Rule, ...] = (
         lambda c: _is(c, allocation="none"),
         "model.paper.allocation is none",
     ),
+    Rule(
+        ("model.paper.combine", "model.paper.deep_window"),
+        lambda c: _allocation(c) in (*ROUTED, "mixture"),
+        "model.paper.allocation is none of tzn's own",
+    ),
+    Rule(
+        ("model.deep_layers",),
+        lambda c: _allocation(c) in ROUTED,
+        "model.paper.depths says how many there are",
+    ),
+    Rule(("model.budget",), lambda c: _allocation(c) in ROUTED, "model.paper.allocation has no budget"),
+    Rule(("model.share",), lambda c: _allocation(c) in EXITS, "exits have model.paper.confidence"),
+    Rule(("model.paper.depths",), lambda c: _allocation(c) not in ROUTED, "model.paper.allocation does not choose one"),
+    Rule(("model.paper.confidence",), lambda c: _allocation(c) not in EXITS, "model.paper.allocation has no exits"),
     Rule(
         ("model.heads", "model.window"),
         lambda c: _is(c, allocation="none", shallow_layers=0),

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from temporalzoom.datasets.samples import Split
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.metrics.cost import count_total
-from temporalzoom.models import TemporalZoom
+from temporalzoom.models import RoutedZoom, TemporalZoom
 from temporalzoom.workflows.evaluate import sample_outputs
 
 TOLERANCE = 0.05  # what counts as matched, as a share of the cost asked for
@@ -61,9 +61,16 @@ KEEP = Knob("keep", 0.0, 1.0, rises=True)
 # Of the depth predictor's logits, which are gains in units of their price.
 THRESHOLD = Knob("threshold", -12.0, 12.0, rises=False)
 
+# Of a classifier over depths: what a layer costs it, in logits.
+PRICE = Knob("threshold", -30.0, 30.0, rises=False)
+# Of exits: how sure they must be, in logits.
+MARGIN = Knob("margin", -0.5, 25.0, rises=True)
+
 
 def knob_of(model: nn.Module) -> Knob | None:
     """None: what a network costs is fixed by its design."""
+    if isinstance(model, RoutedZoom):
+        return {"exit": MARGIN, "calibrated-exit": MARGIN, "mixture": BUDGET}.get(model.router, PRICE)
     if not isinstance(model, TemporalZoom) or model.allocation == "none":
         return None
     if model.allocation != "tau":
@@ -98,8 +105,8 @@ def match(localizer: Localizer, split: Split, target: float) -> Match:
 
 
 def search(cost: Callable[[float], float], knob: Knob, target: float) -> tuple[float, float]:
-    """The value of a knob whose cost is nearest to the target, and that cost. Cost is monotone: it is approached in turn
-    along a straight line, which is right for a share, and by halving, which is right for any threshold."""
+    """The value of a knob whose cost is nearest to the target, and that cost. Cost is monotone: it is approached in
+    turn along a straight line, which is right for a share, and by halving, which is right for any threshold."""
     low, high = (knob.low, knob.high) if knob.rises else (knob.high, knob.low)  # from cheap to dear
     least, most = cost(low), cost(high)
     if target <= least or target >= most:  # it gets no nearer
@@ -109,7 +116,7 @@ def search(cost: Callable[[float], float], knob: Knob, target: float) -> tuple[f
         value = low + (high - low) * ((target - least) / (most - least) if turn % 2 == 0 else 0.5)
         spent = cost(value)
         best = min(best, (abs(spent - target), value, spent))
-        if best[0] <= ENOUGH * target or spent in (least, most) and turn % 2:  # no finer steps, or near enough
+        if best[0] <= ENOUGH * target or (spent in (least, most) and turn % 2):  # no finer steps, or near enough
             break
         if spent < target:
             low, least = value, spent

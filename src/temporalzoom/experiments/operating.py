@@ -57,7 +57,7 @@ class Trained:
         self.config = load_config(folder / CONFIG)
         self.localizer = Localizer.load(folder, device="cpu")
         self.validation, self.test = data.of(self.config)
-        self._trained = None if self.knob is None else self.knob.read(self.localizer.model)
+        self._trained = 0.0 if self.knob is None else self.knob.read(self.localizer.model)
 
     @property
     def knob(self) -> Knob | None:
@@ -134,7 +134,7 @@ def counted_layers(model: nn.Module) -> Iterator[LayerCount]:
     def begin(_: nn.Module, arguments: tuple[Tensor, ...]) -> None:
         count.positions += arguments[0].shape[0] * arguments[0].shape[1]
 
-    layers = getattr(model, "deep", None)
+    layers: Any = getattr(model, "deep", None)
     if layers is None:
         layers = getattr(getattr(model, "encoder", None), "layers", ())
     handles = [layer.register_forward_pre_hook(enter) for layer in layers]
@@ -158,4 +158,3 @@ def learning(folders: Sequence[Path]) -> dict[str, Any]:
 
     names = ("depth_gradient_variance", "depth_gradient_noise")
     return {"steps_to_90": mean(steps), **{name: mean([line.get(name) for line in last]) for name in names}}
-

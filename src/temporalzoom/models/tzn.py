@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -38,7 +38,6 @@ from temporalzoom.models.layers import Encoder, Regularization, TokenLayout
 from temporalzoom.models.level_heads import Reading
 from temporalzoom.models.outputs import Depth, Outputs
 from temporalzoom.models.packing import Packed, in_rows, put, take
-from temporalzoom.models.registry import no_depth, register
 
 Combine = Literal["residual", "logits", "features", "layers"]
 Hysteresis = Literal["none", "hold", "deadzone"]
@@ -67,10 +66,9 @@ class TemporalZoom(nn.Module):
     tau is the number of deep layers that a position gets.
 
     pruning: the paper's token pruning: positions outside the `keep` most important ones do not enter the deep path,
-    but those up to `protect` positions from a boundary of the shallow distance field always may; None: none. Off by default: depth
-    selects a tenth of the positions (`share`), and pruning, which keeps eight tenths and ranks them by the same logits,
-    drops none of these, but costs time. It matters where
-    depth=False.
+    but those up to `protect` positions from a boundary of the shallow distance field always may; None: none.
+    Off by default: depth selects a tenth of the positions (`share`), and pruning, which keeps eight tenths and ranks
+    them by the same logits, drops none of these, but costs time. It matters where depth=False.
 
     hysteresis: of tau along time, in a `band`: `hold` or `deadzone` (see `depth`). Off by default: around its threshold
     tau is so steep that `hold` changes next to none of the positions that are active.
@@ -363,9 +361,3 @@ def shallow_evidence(shallow: Outputs) -> tuple[Tensor, ...]:
         crossing, unsure = beside.amax(-1), (beside * shallow.distance_log_variance).amax(-1)
     assert shallow.offset_log_variance is not None
     return shallow.logits.amax(-1), shallow.offset_log_variance.mean(-1), crossing, unsure
-
-
-@register("tzn")
-def build_tzn(depth: int | None, input_width: int, classes: int, /, **options: Any) -> TemporalZoom:
-    no_depth("tzn", depth)
-    return TemporalZoom(input_width, classes, **options)

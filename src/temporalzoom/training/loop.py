@@ -174,7 +174,10 @@ def train(
                 rate = learning_rate(step - 1, options)
                 seconds = time.monotonic() - began
                 size = {"gradient_norm": norm} if math.isfinite(norm) else {}  # JSON has no infinity
-                log.write(step, terms | size | gradients.summary() | scored | {"learning_rate": rate, "seconds": round(seconds, 3)})
+                log.write(
+                    step,
+                    terms | size | gradients.summary() | scored | {"learning_rate": rate, "seconds": round(seconds, 3)},
+                )
             if interrupted.is_set():
                 raise TrainingInterrupted(save(), step)
             # A state that has just gone wrong would take the place of a good one.

@@ -41,8 +41,8 @@ from temporalzoom.training import TrainingInterrupted, train
 from temporalzoom.training.metrics_log import read_metrics
 from temporalzoom.training.validation import Score
 from temporalzoom.workflows.evaluate import evaluate_split, sample_outputs
-from temporalzoom.workflows.validation_data import validation_split
 from temporalzoom.workflows.sweep import CONFIG, PREDICTIONS, RESULT, SETTINGS
+from temporalzoom.workflows.validation_data import validation_split
 
 VALIDATION_TIOUS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 

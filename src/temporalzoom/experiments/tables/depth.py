@@ -14,7 +14,7 @@ from temporalzoom.experiments.measures import Bench, differences, levels, measur
 from temporalzoom.experiments.operating import DataCache, Point, Trained, joined, learning
 from temporalzoom.experiments.reading import LEVELS, SHOWN, describe, differences_grid
 from temporalzoom.experiments.rendering import Grid, Interval
-from temporalzoom.experiments.systems import CONTROLS, TZN
+from temporalzoom.experiments.systems import COMPETITORS, CONTROLS, TZN
 from temporalzoom.metrics.cost import count_parameters
 from temporalzoom.progress import track
 from temporalzoom.viewer.embed import figure_svg
@@ -24,18 +24,29 @@ from temporalzoom.workflows.cost import AT_ONCE
 SUMMARY = "ways to allocate depth at the executed FLOPs of tzn: combinations, controls, competitors"
 REFERENCE = "tzn"
 MODES = {f"tzn-{mode}": (*TZN, f"model.paper.combine={mode}") for mode in ("logits", "features", "layers")}
-SYSTEMS: dict[str, tuple[str, ...]] = {REFERENCE: TZN, **MODES, **CONTROLS}
+SYSTEMS: dict[str, tuple[str, ...]] = {REFERENCE: TZN, **MODES, **CONTROLS, **COMPETITORS}
 COMPARISONS = tuple((REFERENCE, name) for name in SYSTEMS if name != REFERENCE)
-# What somebody who builds such a system has to choose, beside what all of them share (layers, learning rate ...).
+_TAU = ("share", "warm-up", "sharpness", "limit of gains", "loss weight")
+# What was chosen for such a system alone, beside what all of them share (layers, learning rate ...): numbers in its
+# settings and in its code.
 HYPERPARAMETERS: dict[str, tuple[str, ...]] = {
-    REFERENCE: ("share",),
-    **{name: ("share",) for name in MODES},
+    REFERENCE: _TAU,
+    **{name: _TAU for name in MODES},
     "tzn-random": ("share",),
     "tzn-regular": ("share",),
     "tzn-oracle": ("share",),
     "tzn-none": (),
     "tzn-all": (),
+    "discrete-3": ("share", "2 depths", "loss weight"),
+    "discrete-4": ("share", "3 depths", "loss weight"),
+    "gumbel": ("share", "2 depths", "first, last temperature", "cooling"),
+    "reinforce": ("share", "2 depths", "loss weight"),
+    "early-exit": ("3 exits", "confidence"),
+    "early-exit+temp": ("3 exits", "confidence", "loss weight"),
+    "mixture": ("share",),
+    "pruning": ("keep", "penalty"),
 }
+_SEVERAL = {"2 depths": 2, "3 depths": 3, "3 exits": 3, "first, last temperature": 2}
 # Points of the figure: what depth costs, in units of what it costs tzn.
 BUDGETS = (0.5, 1.0, 2.0, 4.0)
 DRAWN = ("0.7", "0.9")
@@ -134,7 +145,8 @@ def _levels(results: Mapping[str, Any]) -> Grid:
     rows = []
     for name, system in results["systems"].items():
         cells = [Interval(*system["mAP"][t]) for t in SHOWN] + [Interval(*system["average"])]
-        matched = "" if all(one["within"] for one in system["matched"]) else " !"
+        missed = [one for one in system["matched"] if one["knob"] is not None and not one["within"]]
+        matched = " !" if missed else ""
         flops = f"{system['flops_ratio'][0]:.2f}x{matched}"
         times = [_ratio(system), _ratio(system["at_once"])]
         rows.append([name, *cells, flops, *times, f"{system['mean_depth']:.2f}"])
@@ -157,7 +169,7 @@ def _learning(results: Mapping[str, Any]) -> Grid:
         rows.append(
             [
                 name,
-                f"{len(chosen)}" + (f" ({', '.join(chosen)})" if chosen else ""),
+                f"{sum(_SEVERAL.get(what, 1) for what in chosen)}",
                 "-" if knob["knob"] is None else f"{knob['knob']} {knob['values'][0]:.3g}",
                 "-" if steps is None else f"{steps:.0f}",
                 "-" if variance is None else f"{variance:.2g}",
@@ -167,8 +179,8 @@ def _learning(results: Mapping[str, Any]) -> Grid:
     columns = ("system", "to choose", "matched by", "steps to 90 %", "gradient variance", "its share")
     title = "What has to be chosen, and how it is learned"
     notes = (
-        "Steps to 90 % of the last mAP on validation data. Variance over the steps of the gradient of what decides about "
-        "depth, mean over its parameters; its share of the mean square does not depend on the weight of a loss.",
+        "Steps to 90 % of the last mAP on validation data. Variance over the steps of the gradient of what decides "
+        "about depth, mean over its parameters; its share of the mean square does not depend on the weight of a loss.",
     )
     return Grid(title, columns, rows, notes)
 
