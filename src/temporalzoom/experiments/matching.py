@@ -17,8 +17,9 @@ from temporalzoom.models import RoutedZoom, TemporalZoom
 from temporalzoom.workflows.evaluate import sample_outputs
 
 TOLERANCE = 0.05  # what counts as matched, as a share of the cost asked for
-ENOUGH = 0.005  # where the search ends
-STEPS = 24  # of the search, at most
+ENOUGH = 0.01  # where the search ends
+STEPS = 32  # of the search, at most
+FINEST = 5e-4  # of the range of a knob: it need not be known better
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def search(cost: Callable[[float], float], knob: Knob, target: float) -> tuple[f
         value = low + (high - low) * ((target - least) / (most - least) if turn % 2 == 0 else 0.5)
         spent = cost(value)
         best = min(best, (abs(spent - target), value, spent))
-        if best[0] <= ENOUGH * target or (spent in (least, most) and turn % 2):  # no finer steps, or near enough
+        if best[0] <= ENOUGH * target or abs(high - low) < FINEST * abs(knob.high - knob.low):
             break
         if spent < target:
             low, least = value, spent

@@ -26,7 +26,7 @@ from temporalzoom.workflows.evaluate import localize_split
 from temporalzoom.workflows.sweep import CONFIG
 from temporalzoom.workflows.validation_data import validation_split
 
-MATCHED_ON = 12  # validation recordings that costs are matched on
+MATCHED_ON = 8  # validation recordings that costs are matched on
 _QUIET = Console(quiet=True)
 
 

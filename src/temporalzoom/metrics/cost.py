@@ -62,7 +62,17 @@ def count_total(run: Callable[[], object]) -> int:
 
 _COMPOSITE = {
     getattr(torch.ops.aten, name)
-    for name in ("linear", "matmul", "einsum", "conv1d", "conv2d", "conv3d", "scaled_dot_product_attention")
+    for name in (
+        "linear",
+        "matmul",
+        "einsum",
+        "embedding_bag",
+        "tensordot",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "scaled_dot_product_attention",
+    )
 }
 
 

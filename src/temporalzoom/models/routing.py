@@ -120,6 +120,10 @@ class RoutedZoom(TemporalZoom):
     def predictor(self) -> nn.Module | None:
         return self.classifier
 
+    @property
+    def has_budget(self) -> bool:
+        return self.router == "mixture"
+
     def _decide(
         self, features: Tensor, tokens: Tensor, mask: Tensor, shallow: Outputs, boundaries: Tensor | None
     ) -> tuple[Depth, Tensor]:

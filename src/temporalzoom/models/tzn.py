@@ -147,7 +147,9 @@ class TemporalZoom(nn.Module):
             self.deep = Encoder(width, heads, deep_layers, self.deep_window, packed, expansion).layers
         self.zoom = Zoom(width, heads, zoom) if zoom else None
         options = LevelOptions(levels, finest, distances_on_all_levels)
-        self.heads = build_heads(head, width, classes, distance_channels, options, zooms=True, head_width=head_width)
+        self.heads = build_heads(
+            head, width, classes, distance_channels, options, zooms=allocation != "none", head_width=head_width
+        )
         if combine == "logits":
             self.heads.normalize_logits(classes)
         self.uncertainty = Uncertainty(width, narrow, context) if uncertainty else None
@@ -160,6 +162,11 @@ class TemporalZoom(nn.Module):
     def predictor(self) -> nn.Module | None:
         """What learns where depth goes."""
         return self.depth if self.depth is not None else self.importance
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether `budget` says how many positions go deep."""
+        return self.allocation != "none"
 
     def forward(self, features: Tensor, mask: Tensor, boundaries: Tensor | None = None) -> Outputs:
         """features: (B, T, F), mask: (B, T); boundaries: (B, T), true ones, for the oracle ablations."""

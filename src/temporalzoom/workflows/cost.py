@@ -232,7 +232,7 @@ def _runner(system: System, samples: Sequence[Sample]) -> Callable[[], object]:
 
 def _measure(system: System, samples: Sequence[Sample], latency: LatencyResult, repeats: int) -> SystemCost:
     flops = count_run(system.model, _runner(system, samples))
-    adaptive = isinstance(system.model, TemporalZoom)
+    adaptive = type(system.model) is TemporalZoom and system.model.allocation == "tau"
     return SystemCost(
         system.name,
         system.weights,
