@@ -19,7 +19,7 @@ from temporalzoom.workflows.evaluate import sample_outputs
 TOLERANCE = 0.05  # what counts as matched, as a share of the cost asked for
 ENOUGH = 0.01  # where the search ends
 STEPS = 32  # of the search, at most
-FINEST = 5e-4  # of the range of a knob: it need not be known better
+PATIENCE = 12  # steps without a cost that was not seen before: there is none in between
 
 
 @dataclass(frozen=True)
@@ -113,11 +113,13 @@ def search(cost: Callable[[float], float], knob: Knob, target: float) -> tuple[f
     if target <= least or target >= most:  # it gets no nearer
         return (low, least) if target <= least else (high, most)
     best = min((target - least, low, least), (most - target, high, most))
+    stuck = 0
     for turn in range(STEPS):
         value = low + (high - low) * ((target - least) / (most - least) if turn % 2 == 0 else 0.5)
         spent = cost(value)
         best = min(best, (abs(spent - target), value, spent))
-        if best[0] <= ENOUGH * target or abs(high - low) < FINEST * abs(knob.high - knob.low):
+        stuck = stuck + 1 if spent in (least, most) else 0
+        if best[0] <= ENOUGH * target or stuck >= PATIENCE:
             break
         if spent < target:
             low, least = value, spent
