@@ -284,7 +284,16 @@ def folder(tennis, tmp_path, monkeypatch) -> Path:
     return copy
 
 
-LONG = ("adaptive-depth.md", "detectors.md", "fit.md", "python.md", "real-data.md", "sweeps.md", "video.md")
+LONG = (
+    "adaptive-depth.md",
+    "depth-competitors.md",
+    "detectors.md",
+    "fit.md",
+    "python.md",
+    "real-data.md",
+    "sweeps.md",
+    "video.md",
+)
 FOLLOWED = [pytest.param(page, marks=pytest.mark.slow if page.name in LONG else (), id=page.name) for page in PAGES]
 
 

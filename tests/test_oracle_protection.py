@@ -117,7 +117,7 @@ def test_an_oracle_needs_the_truth(runs, data):
 
 
 def test_scores_of_an_oracle_are_labelled(runs, data, tzoom):
-    note = "oracle: pruning was protected by the true boundaries of the test set; an ablation, not a result"
+    note = "oracle: the network was told the true boundaries of the test set; an ablation, not a result"
     assert evaluate_run(runs / "oracle", data.test, console=QUIET).summary()["oracle"] is True
     code, out, _ = tzoom("eval", "--model", runs / "oracle", "--json")
     assert code == 0 and json.loads(out)["oracle"] is True
@@ -158,3 +158,18 @@ def test_an_oracle_resumes_as_if_nothing_had_happened(runs, data, tmp_path, monk
         (find_checkpoint(run) / "weights.safetensors").read_bytes() for run in (runs / "oracle", tmp_path / "run")
     ]
     assert weights[0] == weights[1]
+
+
+def test_depth_at_the_true_boundaries_from_training_to_its_label(data, tmp_path, tzoom):
+    wanted = [word for word in TINY if "pruning" not in word and "paper" not in word]
+    config = load_config(None, [*wanted, "model.paper.allocation=oracle", "model.share=0.2"])
+    train(config, data.train, tmp_path / "run", console=QUIET)
+    localizer = Localizer.load(tmp_path / "run")
+    sample = data.test.samples[0]
+    active, beside = sample_outputs(localizer, sample).depth.active, slow_near(sample, 1)
+    assert int(active.sum()) == 16 and (active[beside].all() if beside.sum() <= 16 else beside[active].all())
+    assert evaluate_run(tmp_path / "run", data.test, console=QUIET).summary()["oracle"] is True
+    with pytest.raises(InputError, match=r"model\.paper\.allocation=oracle"):
+        localizer(sample.features)
+    code, _, err = tzoom("export", "--model", tmp_path / "run", "--out", tmp_path / "model.onnx")
+    assert code == 2 and "oracle" in err

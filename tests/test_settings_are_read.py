@@ -33,6 +33,11 @@ SYSTEMS = {
     "bmn": ["model.name=bmn", "model.durations=8", "model.samples=4"],
     "no BDR": ["model.heads=2", "bdr.enabled=false"],
     "no depth": ["model.heads=2", "model.depth=false"],
+    "depth at random": ["model.heads=2", "model.paper.allocation=random"],
+    "no deep path": ["model.paper.allocation=none"],
+    "discrete depths": ["model.heads=2", "model.paper.allocation=discrete", "model.paper.depths=[0,2]"],
+    "exits": ["model.heads=2", "model.paper.allocation=exit", "model.paper.depths=[1,2]"],
+    "mixture": ["model.heads=2", "model.paper.allocation=mixture"],
 }  # fmt: skip
 # Read by whoever calls training and evaluation, or only where there is something to do.
 ELSEWHERE = {

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from temporalzoom.config import dump_tree, load_config, parse_config
 from temporalzoom.datasets.sources import load_data
@@ -15,9 +16,12 @@ from temporalzoom.experiments.bench import run_bench
 from temporalzoom.experiments.data_sets import DATA_SETS, training_config
 from temporalzoom.experiments.registry import data_sets_of, find_table, table_names
 from temporalzoom.experiments.systems import SYSTEMS
-from temporalzoom.experiments.tables import components, ours, retrofit, strides, systems
+from temporalzoom.experiments.tables import components, depth, ours, retrofit, strides, systems
+from temporalzoom.models.inputs import Stem
+from temporalzoom.runs.network import model_from_config
+from temporalzoom.timegrid import TimeGrid
 
-NAMES = ["components", "ours", "retrofit", "strides", "systems"]
+NAMES = ["components", "depth", "ours", "retrofit", "strides", "systems"]
 
 
 @pytest.mark.parametrize("name", table_names())
@@ -37,6 +41,7 @@ def test_what_is_compared_is_trained():
         (systems, "uniform-6"),
         (retrofit, "uniform-6"),
         (components, "uniform-6"),
+        (depth, "tzn"),
     ):
         trained = table.trainings("tug")
         assert baseline in trained and {name for pair in table.COMPARISONS for name in pair} <= set(trained)
@@ -64,7 +69,8 @@ def test_systems_of_one_name_are_the_same_in_all_tables():
 def test_bdr_is_in_the_systems_that_are_named_so():
     for table in (ours, systems, retrofit):
         for name, settings in table.trainings("tug").items():
-            assert training_config("tug", None, 0, settings).bdr.enabled == (name.endswith("+bdr") or name == "tzn")
+            has_bdr = name.endswith("+bdr") or name.startswith("tzn") or name == "dense"
+            assert training_config("tug", None, 0, settings).bdr.enabled == has_bdr
 
 
 def test_tzn_is_what_the_recipe_trains():
@@ -120,7 +126,7 @@ def test_unknown_names_are_answered_with_the_known(tmp_path):
     for message, arguments in {
         r"no data set 'sbahr'; there are zoombench, sbhar, sbhar-windows, tug, rats": {"data_set": "sbahr"},
         r"no table 'component'; did you mean 'components'\?": {"table": "component"},
-        r"no table 'x'; there are components, ours": {"table": "x"},
+        r"no table 'x'; there are components, depth, ours": {"table": "x"},
         r"--systems: table ours has no 'tznn'; there are uniform-6,": {"systems": ["tznn"]},
         r"strides: is about sbhar, .*not about tug": {"data_set": "tug", "table": "strides"},
         r"--root: zoombench has no folder": {"root": tmp_path},
@@ -140,3 +146,35 @@ def test_systems_of_a_table_have_the_same_width_and_see_the_same_inputs():
         inputs = {(c.model.standardize, c.model.stem, c.data.stride) for c in configs.values()}
         widths = {c.model.width for name, c in configs.items() if not name.startswith("bmn")}
         assert len(inputs) == 1 and len(widths) == 1, data_set
+
+
+def test_of_every_competitor_it_is_known_what_had_to_be_chosen():
+    assert set(depth.HYPERPARAMETERS) == set(depth.SYSTEMS)
+    assert len(depth.BUDGETS) >= 4
+
+
+def test_competitors_differ_from_tzn_in_the_allocation_alone():
+    """Same shallow network, heads, losses and data."""
+    for data_set in DATA_SETS:
+        reference = dump_tree(training_config(data_set, None, 0, ours.trainings(data_set)["tzn"]))
+        for name, settings in depth.trainings(data_set).items():
+            tree = dump_tree(training_config(data_set, None, 0, settings))
+            assert {**tree, "model": None} == {**reference, "model": None}, name
+            for key in ("width", "head", "levels", "shallow_layers", "drop_path", "layer_scale", "stem"):
+                assert tree["model"].get(key) == reference["model"].get(key), (name, key)
+
+
+def test_on_sbhar_the_field_s_detectors_read_the_same_samples_as_ours():
+    """Through a stem: a single sample of one position changes what a network says."""
+    for name in ("tzn", "uniform-6", "actionformer", "tridet", "temporalmaxer", "bmn", "temporalmaxer+bdr", "dense"):
+        config = training_config("sbhar", None, 0, SYSTEMS[name], ["model.width=16", "bdr.enabled=true"])
+        assert config.model.stem == (5, 5) and config.data.stride == 25 and config.data.window == 50
+        torch.manual_seed(0)
+        model = model_from_config(config, 300, 12, TimeGrid(25, 50, 50)).eval()
+        stems = [module for module in model.modules() if isinstance(module, Stem)]
+        assert len(stems) == 1 and stems[0].window == 50 and stems[0].rows == 25, name
+        windows, mask = torch.randn(1, 40, 300), torch.ones(1, 40, dtype=torch.bool)
+        other = windows.clone()
+        other.view(1, 40, 50, 6)[0, 20, 25] += 3.0
+        with torch.no_grad():
+            assert not torch.equal(model(windows, mask).logits, model(other, mask).logits), name

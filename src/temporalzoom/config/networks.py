@@ -6,6 +6,7 @@ are the published ones.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -13,6 +14,12 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from temporalzoom.config.base import BelowOne, Layers, NotNegative, Positive, Reach, Section, Share, Width
 
 Tree = dict[str, dict[str, Any]]
+Allocation = Literal[
+    "tau", "random", "regular", "oracle", "none", "discrete", "gumbel", "reinforce",
+    "exit", "calibrated-exit", "mixture",
+]  # fmt: skip
+EXITS = ("exit", "calibrated-exit")
+ROUTED = ("discrete", "gumbel", "reinforce", *EXITS)  # to one of `depths`
 # What a network needs to know about its input: kept where another architecture takes the place of a recipe's.
 INPUT_KEYS = ("width", "standardize", "stem")
 
@@ -67,6 +74,12 @@ class UniformSection(EncoderSection):
 class PaperVariants(Section):
     """What the paper does otherwise, for its tables. None of it measured better than the default."""
 
+    allocation: Allocation = "tau"
+    """where depth goes: `tau`, where it is predicted to pay; the others are controls and competitors"""
+    depths: Annotated[tuple[Annotated[int, Field(ge=0, le=64)], ...], Field(min_length=1, max_length=16)] = (0, 6, 9)
+    """with `allocation` discrete, gumbel or reinforce: numbers of deep layers to choose from; of exits: after which"""
+    confidence: Share = 0.9
+    """with `allocation` exit or calibrated-exit: how sure an exit must be of every class for a position to leave"""
     combine: Literal["residual", "logits", "features", "layers"] = "residual"
     """how the deep path's result is combined with the shallow one"""
     head_width: Width | None = None
@@ -87,7 +100,7 @@ class PaperVariants(Section):
     """with `pruning`: share of the positions that are kept"""
     protect_frames: NotNegative = 12.0
     """with `pruning`: frames around predicted boundaries that are never pruned"""
-    protection: Literal["predicted", "oracle"] = "predicted"
+    protection: Literal["predicted", "oracle", "none"] = "predicted"
     """with `pruning`: around which boundaries; `oracle`, the true ones, is an ablation and not a result"""
     compute_weight: NotNegative = 0.05
     """lambda_c, with supervision `penalty`"""
@@ -95,6 +108,15 @@ class PaperVariants(Section):
     """lambda_p, with `pruning`"""
     uncertainty_weight: NotNegative = 0.1
     """lambda_2, of the uncertainty loss"""
+
+    @model_validator(mode="after")
+    def _depths_rise(self) -> PaperVariants:
+        depths = self.depths
+        if any(after <= before for before, after in pairwise(depths)) or depths[-1] == 0:
+            raise ValueError(f"depths: must rise, and end above 0, got {list(depths)}")
+        if self.allocation in EXITS and depths[0] == 0:
+            raise ValueError("depths: an exit comes after at least one layer, got 0")
+        return self
 
     @model_validator(mode="after")
     def _penalty_needs_a_threshold(self) -> PaperVariants:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from temporalzoom.config.networks import BMNSection, EncoderSection, ZoomSection
+from temporalzoom.config.networks import EXITS, ROUTED, BMNSection, EncoderSection, ZoomSection
 from temporalzoom.config.sections import Config, config_fields
 
 
@@ -33,6 +33,11 @@ def _is(config: Config, **wanted: Any) -> bool:
     )
 
 
+def _allocation(config: Config) -> str | None:
+    zoom = _zoom(config)
+    return None if zoom is None else zoom.paper.allocation
+
+
 def _takes_videos(config: Config) -> bool:
     return config.data.videos is not None and config.data.features is None
 
@@ -47,6 +52,14 @@ def _has_variances(config: Config) -> bool:
 
 
 _BDR = ("bdr.channels", "bdr.radius", "bdr.smoothing", "bdr.weight", "bdr.scales", "bdr.scale_weight")
+# What only a predicted depth reads.
+_DECIDED_BY_TAU = tuple(
+    f"model.paper.{key}"
+    for key in (
+        "context", "supervision", "tau_min", "hysteresis", "band", "keep", "protect_frames", "protection",
+        "compute_weight", "prune_weight", "uncertainty_weight",
+    )
+)  # fmt: skip
 RULES: tuple[Rule, ...] = (
     Rule(_BDR, lambda c: not c.bdr.enabled, "bdr.enabled is false"),
     Rule(
@@ -99,6 +112,44 @@ RULES: tuple[Rule, ...] = (
         "model.depth is false",
     ),
     Rule(
+        ("model.depth", "model.uncertainty", "model.pruning", *_DECIDED_BY_TAU),
+        lambda c: _allocation(c) not in (None, "tau"),
+        "model.paper.allocation says where depth goes",
+    ),
+    Rule(
+        (
+            "model.share",
+            "model.budget",
+            "model.deep_layers",
+            "model.expansion",
+            "model.zoom",
+            "model.checkpoint_deep",
+            "model.paper.combine",
+            "model.paper.deep_window",
+        ),
+        lambda c: _is(c, allocation="none"),
+        "model.paper.allocation is none",
+    ),
+    Rule(
+        ("model.paper.combine", "model.paper.deep_window"),
+        lambda c: _allocation(c) in (*ROUTED, "mixture"),
+        "model.paper.allocation is none of tzn's own",
+    ),
+    Rule(
+        ("model.deep_layers",),
+        lambda c: _allocation(c) in ROUTED,
+        "model.paper.depths says how many there are",
+    ),
+    Rule(("model.budget",), lambda c: _allocation(c) in ROUTED, "model.paper.allocation has no budget"),
+    Rule(("model.share",), lambda c: _allocation(c) in EXITS, "exits have model.paper.confidence"),
+    Rule(("model.paper.depths",), lambda c: _allocation(c) not in ROUTED, "model.paper.allocation does not choose one"),
+    Rule(("model.paper.confidence",), lambda c: _allocation(c) not in EXITS, "model.paper.allocation has no exits"),
+    Rule(
+        ("model.heads", "model.window"),
+        lambda c: _is(c, allocation="none", shallow_layers=0),
+        "without layers there is no attention",
+    ),
+    Rule(
         ("model.paper.context", "model.paper.uncertainty_weight"),
         lambda c: _is(c, uncertainty=False),
         "model.uncertainty is false",
@@ -129,6 +180,7 @@ RULES: tuple[Rule, ...] = (
         lambda c: _is(c, head="convolution"),
         "model.head is convolution",
     ),
+    Rule(("model.paper.protect_frames",), lambda c: _is(c, protection="none"), "model.paper.protection is none"),
     Rule(
         ("backbone.",), lambda c: not _takes_videos(c), "it is trained with data.videos in the place of data.features"
     ),

@@ -17,6 +17,7 @@ from temporalzoom.experiments.measures import THRESHOLDS, Bench, Predictions, po
 from temporalzoom.experiments.provenance import provenance, record, stored_tree, trained_by
 from temporalzoom.experiments.reading import DEFAULT_TABLE
 from temporalzoom.experiments.registry import find_table
+from temporalzoom.experiments.sizing import matched_sizes
 from temporalzoom.formats import read_predictions
 from temporalzoom.workflows.sweep import PREDICTIONS, RESULT, Member, run_sweep
 
@@ -48,6 +49,10 @@ def run_bench(
     settings = _chosen(found.trainings(data_set), systems, table)
     members = _members(data_set, root, settings, seeds, fold_settings(data_set, folds), overrides)
     truth = _truth(next(iter(members.values())))  # also: errors before hours of training
+    sizes = matched_sizes(settings, lambda own: training_config(data_set, root, seeds[0], own, overrides))
+    if sizes:
+        parts = fold_settings(data_set, folds)
+        members = _members(data_set, root, settings, seeds, parts, overrides, sizes)
     done = _train([one for several in members.values() for one in several], out, data_set, workers, console)
     first = {system: members[system, seeds[0]][0] for system in settings}
     bench = Bench(
@@ -59,6 +64,7 @@ def run_bench(
         runs={s: [pooled([done[one.name] for one in members[s, seed]]) for seed in seeds] for s in settings},
         resamples=resamples or RESAMPLES,
         console=console,
+        parts={s: [[out / one.name for one in members[s, seed]] for seed in seeds] for s in settings},
     )
     trained = trained_by([out / one.name for several in members.values() for one in several])
     results: dict[str, Any] = {
@@ -74,8 +80,12 @@ def run_bench(
         **found.measure(bench),
         "configurations": {system: stored_tree(config) for system, config in bench.configs.items()},
     }
-    with replacing(out / results_file(table, folds)) as file:
+    written = out / results_file(table, folds)
+    with replacing(written) as file:
         json.dump(results, file, indent=1)
+    draw = getattr(found, "draw", None)
+    if draw is not None:
+        draw(results, written.with_suffix(".svg"))
     return results
 
 
@@ -101,12 +111,18 @@ def _members(
     seeds: Sequence[int],
     parts: Mapping[str, Sequence[str]],
     overrides: Sequence[str],
+    sizes: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[tuple[str, int], list[Member]]:
-    """By system and seed: one training, or one of each fold. Seed after seed: an early stop leaves all systems."""
+    """By system and seed: one training, or one of each fold. Seed after seed: an early stop leaves all systems.
+
+    sizes: settings of some systems that were found for them, and hold whatever the overrides say.
+    """
 
     def member(system: str, seed: int, part: str) -> Member:
         try:
-            config = training_config(data_set, root, seed, systems[system], overrides, parts[part])
+            config = training_config(
+                data_set, root, seed, systems[system], overrides, (sizes or {}).get(system, ()), parts[part]
+            )
         except InputError as error:
             raise InputError(f"{system}: {error}") from None
         return Member(f"{system}/seed-{seed}{part}", config)
@@ -131,7 +147,7 @@ def _train(
         folder = out / one.name
         if not (folder / RESULT).exists() and not any((folder / "checkpoints").glob("step-*")):
             record(folder)
-    sweep = run_sweep(members, out, workers=workers, thresholds=THRESHOLDS, console=console)
+    sweep = run_sweep(members, out, workers=workers, thresholds=THRESHOLDS, curve=True, console=console)
     if sweep.failed:
         name, reason = next(iter(sweep.failed.items()))
         raise InputError(f"bench {data_set}: {len(sweep.failed)} trainings failed, the first {name}: {reason}")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from rich.console import Console
+from torch import Tensor
 
 from temporalzoom.config import BMNSection, Config
 from temporalzoom.datasets.samples import Sample
@@ -32,6 +33,8 @@ from temporalzoom.metrics.latency import latency_ratio, measure_latency, threads
 from temporalzoom.models.runtime import keep_freed_memory
 from temporalzoom.progress import track
 from temporalzoom.segments import Segments
+from temporalzoom.training.batches import near_boundaries
+from temporalzoom.workflows.cost import AT_ONCE_LENGTH
 
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 AVERAGED = (0.3, 0.4, 0.5, 0.6, 0.7)
@@ -45,7 +48,7 @@ class Bench:
     """The trained systems of a table, by name.
 
     configs, folders: of the first seed (and fold); predictions, runs: one per seed, those of folds put together. runs:
-    what `result.json` of a training holds.
+    what `result.json` of a training holds. parts: the folders of all trainings, by seed and fold.
     """
 
     data_set: str
@@ -57,6 +60,7 @@ class Bench:
     resamples: int
     _samples: dict[str, tuple[Sample, ...]] = field(default_factory=dict)
     console: Console | None = None  # for progress
+    parts: Mapping[str, Sequence[Sequence[Path]]] = field(default_factory=dict)
 
     def samples(self, system: str) -> tuple[Sample, ...]:
         """The test subset as a system reads it, of the first fold where there are folds."""
@@ -129,22 +133,29 @@ def costs(runs: Sequence[Run], baseline: Sequence[Run] | None) -> dict[str, Any]
 
 
 @torch.inference_mode()
-def measure_latencies(bench: Bench, baseline: str, rounds: int = 30) -> dict[str, dict[str, Any]]:
+def measure_latencies(
+    bench: Bench,
+    baseline: str,
+    rounds: int = 30,
+    localizers: Mapping[str, Localizer] | None = None,
+    at_once: int = 1,
+) -> dict[str, dict[str, Any]]:
     """One forward pass over the recording of median length, one thread, all systems in turn in this process.
 
-    The recording comes as each system's own configuration reads it.
+    The recording comes as each system's own configuration reads it. localizers: in the place of the trained ones.
+    at_once: a batch of that many times the recording, each cut to AT_ONCE_LENGTH where there are several.
     """
     keep_freed_memory()  # as inference does
     calls, positions = {}, {}
     for name, folder in bench.folders.items():
+        localizer = Localizer.load(folder, device="cpu") if localizers is None else localizers[name]
         samples = sorted(bench.samples(name), key=len)
-        longest = bench.configs[name].inference.max_length
-        features = torch.from_numpy(samples[len(samples) // 2].features[:longest].copy())[None]
+        longest = min(bench.configs[name].inference.max_length, AT_ONCE_LENGTH if at_once > 1 else 2**30)
+        middle = samples[len(samples) // 2]
+        features = torch.from_numpy(middle.features[:longest].copy())[None].repeat(at_once, 1, 1)
         mask = torch.ones(features.shape[:2], dtype=torch.bool)
-        calls[name], positions[name] = (
-            partial(Localizer.load(folder, device="cpu").model, features, mask),
-            features.shape[1],
-        )
+        told = told_boundaries(localizer, middle, mask)
+        calls[name], positions[name] = partial(localizer.model, features, mask, **told), features.shape[1]
     with threads(1):
         times = measure_latency(calls, rounds, watch=lambda turns: track(turns, "timing", bench.console, "rounds"))
     result: dict[str, dict[str, Any]] = {}
@@ -154,6 +165,15 @@ def measure_latencies(bench: Bench, baseline: str, rounds: int = 30) -> dict[str
             ratio = latency_ratio(times[name], times[baseline])
             result[name]["latency_ratio"] = [ratio.median, ratio.low, ratio.high]
     return result
+
+
+def told_boundaries(localizer: Localizer, sample: Sample, mask: Tensor) -> dict[str, Tensor]:
+    """What an oracle is told of a sample in a batch of it with this mask (B, T), as arguments of its network."""
+    reach = localizer.description.oracle_reach
+    if reach is None:
+        return {}
+    starts, ends = (sample.grid.to_grid(times) for times in (sample.segments.starts, sample.segments.ends))
+    return {"boundaries": near_boundaries(starts, ends, mask.shape[1], reach).expand(mask.shape)}
 
 
 def differences(

@@ -26,10 +26,43 @@ DETECTORS: dict[str, tuple[str, ...]] = {
 }
 TZN: tuple[str, ...] = ("model.name=tzn",)
 NO_BDR = ("bdr.enabled=false",)
+# The network of tzn with depth elsewhere, at the same share; nowhere; everywhere.
+CONTROLS: dict[str, tuple[str, ...]] = {
+    "tzn-none": (*TZN, "model.paper.allocation=none"),
+    "tzn-random": (*TZN, "model.paper.allocation=random"),
+    "tzn-regular": (*TZN, "model.paper.allocation=regular"),
+    "tzn-oracle": (*TZN, "model.paper.allocation=oracle"),
+    "tzn-all": (*TZN, "model.depth=false"),
+}
+# Other ways to allocate depth on the network of tzn.
+COMPETITORS: dict[str, tuple[str, ...]] = {
+    "discrete-3": (*TZN, "model.paper.allocation=discrete", "model.paper.depths=[0,6,9]"),
+    "discrete-4": (*TZN, "model.paper.allocation=discrete", "model.paper.depths=[0,3,6,9]"),
+    "gumbel": (*TZN, "model.paper.allocation=gumbel", "model.paper.depths=[0,6,9]"),
+    "reinforce": (*TZN, "model.paper.allocation=reinforce", "model.paper.depths=[0,6,9]"),
+    "early-exit": (*TZN, "model.paper.allocation=exit", "model.paper.depths=[2,4,6]"),
+    "early-exit+temp": (*TZN, "model.paper.allocation=calibrated-exit", "model.paper.depths=[2,4,6]"),
+    "mixture": (*TZN, "model.paper.allocation=mixture"),
+    "pruning": (
+        *TZN,
+        "model.depth=false",
+        "model.pruning=true",
+        "model.paper.keep=0.4",
+        "model.paper.protection=none",
+    ),
+}
+# A network without adaptive depth: how many layers and how wide, so that it costs what tzn does, `sizing` finds.
+DENSE = "dense"
+REFERENCES: dict[str, tuple[str, ...]] = {
+    **{f"uniform-{n}+bdr": (f"model.name=uniform-{n}",) for n in (0, 1, 2)},
+    DENSE: ("model.name=uniform-1",),
+}
 SYSTEMS: dict[str, tuple[str, ...]] = {
     **{name: (*settings, *NO_BDR) for name, settings in DETECTORS.items()},
     **{f"{name}+bdr": settings for name, settings in DETECTORS.items()},
     "tzn": TZN,
+    **CONTROLS,
+    **REFERENCES,
 }
 
 

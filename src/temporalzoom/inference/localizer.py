@@ -361,8 +361,8 @@ class Localizer:
         if self.description.oracle_reach is not None:
             with _naming(recording):
                 raise InputError(
-                    "no true boundaries are known here, and the model was trained with model.paper.protection=oracle, "
-                    "an ablation that protects them from pruning; train with model.paper.protection=predicted"
+                    "no true boundaries are known here, and the model was trained to be told them, an ablation "
+                    "(model.paper.protection=oracle or model.paper.allocation=oracle); train without it"
                 )
 
 

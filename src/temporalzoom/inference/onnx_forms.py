@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from temporalzoom.errors import InputError
 from temporalzoom.inference.onnx_network import DEPTH_NAMES, RAW_NAMES
 from temporalzoom.models import Outputs, depth
+from temporalzoom.models.routing import RoutedZoom
 from temporalzoom.models.tzn import TemporalZoom
 from temporalzoom.models.uniform import Uniform
 
@@ -27,6 +28,8 @@ class ExportedForm(nn.Module):
         super().__init__()
         if not isinstance(model, Uniform | TemporalZoom):
             raise InputError(f"model.name: {name} cannot be exported; uniform-N and tzn can")
+        if isinstance(model, RoutedZoom) or (isinstance(model, TemporalZoom) and model.allocation != "tau"):
+            raise InputError("model.paper.allocation: only a network whose depth is predicted (tau) can be exported")
         self.model = model
         raw = RAW_NAMES if model.heads.distance is not None else RAW_NAMES[:3]
         self.adaptive = isinstance(model, TemporalZoom)

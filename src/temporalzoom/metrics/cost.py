@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 OTHER = "other"
 BINS = 10
@@ -49,6 +51,48 @@ def count_run(model: nn.Module, run: Callable[[], object]) -> FlopCount:
         parts[name.split(".")[1]] += counts[name]
     rest = total - sum(parts.values())
     return FlopCount(total, parts | ({OTHER: rest} if rest else {}))
+
+
+def count_total(run: Callable[[], object]) -> int:
+    """What `count_run` counts, without its split by parts: several times as fast, for searches."""
+    with _Total() as counter, torch.inference_mode():
+        run()
+    return counter.flops
+
+
+_COMPOSITE = {
+    getattr(torch.ops.aten, name)
+    for name in (
+        "linear",
+        "matmul",
+        "einsum",
+        "embedding_bag",
+        "tensordot",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "scaled_dot_product_attention",
+    )
+}
+
+
+class _Total(TorchDispatchMode):
+    """Adds up what operators cost, by PyTorch's own formulas."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flops = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs, formula = kwargs or {}, flop_registry.get(func._overloadpacket)
+        if func._overloadpacket in _COMPOSITE:  # in inference mode they come whole: a linear layer, not its product
+            with self:
+                return func.decompose(*args, **kwargs)
+        if formula is None:
+            return func(*args, **kwargs)
+        result = func(*args, **kwargs)
+        self.flops += formula(*args, **kwargs, out_val=result)
+        return result
 
 
 def _entry_names(names: Mapping[str, object], root: str) -> list[str]:

@@ -2,8 +2,9 @@
 
 from temporalzoom.models.actionformer import ActionFormer
 from temporalzoom.models.bmn import BMN
-from temporalzoom.models.outputs import BoundaryMaps, Depth, Outputs, Points
+from temporalzoom.models.outputs import BoundaryMaps, Depth, Outputs, Points, Routing
 from temporalzoom.models.registry import build_model, model_families, register
+from temporalzoom.models.routing import RoutedZoom
 from temporalzoom.models.temporalmaxer import TemporalMaxer
 from temporalzoom.models.tridet import TriDet
 from temporalzoom.models.tzn import TemporalZoom
@@ -16,6 +17,8 @@ __all__ = [
     "Depth",
     "Outputs",
     "Points",
+    "RoutedZoom",
+    "Routing",
     "TemporalMaxer",
     "TemporalZoom",
     "TriDet",

@@ -51,7 +51,14 @@ class Zoom(nn.Module):
 
     def forward(self, tokens: Tensor, mask: Tensor, packed: Packed, everywhere: bool) -> Surroundings:
         """mask: (B, T). everywhere: all tokens are packed; then nothing is gathered."""
-        both = self.key_value(self.norm(tokens))
+        return self.around(self.keys_and_values(tokens), mask, packed, everywhere)
+
+    def keys_and_values(self, tokens: Tensor) -> Tensor:
+        """(B, T, D) -> (B, T, 2 E)."""
+        return self.key_value(self.norm(tokens))
+
+    def around(self, both: Tensor, mask: Tensor, packed: Packed, everywhere: bool) -> Surroundings:
+        """both: from `keys_and_values`, which several packings may share."""
         if everywhere:
             keys, values = both.chunk(2, -1)
             return Surroundings(keys, values, layout=TokenLayout.build(mask, self.reach).attention)

@@ -36,12 +36,32 @@ def _concatenate(records: Sequence[T]) -> T:
 
 
 @dataclass
+class Routing:
+    """Of a network that gives each position one of K depths, in training. logits: (B, T, K), of the choice; chosen:
+    (B, T, K), one-hot; exits: outputs of each depth everywhere, (K * B, T, ...); temperatures: (K,), of exits."""
+
+    logits: Tensor
+    chosen: Tensor
+    exits: Outputs | None = None
+    temperatures: Tensor | None = None
+
+    def paths(self) -> list[Outputs]:
+        """The outputs of each depth."""
+        assert self.exits is not None
+        rows = len(self.chosen)
+        return [
+            self.exits.map(lambda x, k=k: x[k * rows : (k + 1) * rows])  # type: ignore[misc]
+            for k in range(self.chosen.shape[-1])
+        ]
+
+
+@dataclass
 class Depth:
     """What adaptive depth decided. All (B, T).
 
     logits: of the depth predictor; tau: after hysteresis; importance: of the pruner; log_variance: log sigma^2;
     kept: survived pruning; active: gets the deep path; tried: entered it, in training also others, to learn its value.
-    Only in training: the outputs of each path on its own.
+    Only in training: the outputs of each path on its own; routing: of networks with several depths.
     """
 
     logits: Tensor
@@ -53,6 +73,7 @@ class Depth:
     tried: Tensor
     shallow: Outputs | None = None
     deep: Outputs | None = None
+    routing: Routing | None = None
 
 
 @dataclass

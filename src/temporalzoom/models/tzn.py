@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from temporalzoom.models.allocation import Allocation, ranks
 from temporalzoom.models.deep import Surroundings, Zoom, ZoomLayer
 from temporalzoom.models.depth import (
     DepthPredictor,
@@ -37,7 +38,6 @@ from temporalzoom.models.layers import Encoder, Regularization, TokenLayout
 from temporalzoom.models.level_heads import Reading
 from temporalzoom.models.outputs import Depth, Outputs
 from temporalzoom.models.packing import Packed, in_rows, put, take
-from temporalzoom.models.registry import no_depth, register
 
 Combine = Literal["residual", "logits", "features", "layers"]
 Hysteresis = Literal["none", "hold", "deadzone"]
@@ -66,13 +66,15 @@ class TemporalZoom(nn.Module):
     tau is the number of deep layers that a position gets.
 
     pruning: the paper's token pruning: positions outside the `keep` most important ones do not enter the deep path,
-    but those up to `protect` positions from a boundary of the shallow distance field always may. Off by default: depth
-    selects a tenth of the positions (`share`), and pruning, which keeps eight tenths and ranks them by the same logits,
-    drops none of these, but costs time. It matters where
-    depth=False.
+    but those up to `protect` positions from a boundary of the shallow distance field always may; None: none.
+    Off by default: depth selects a tenth of the positions (`share`), and pruning, which keeps eight tenths and ranks
+    them by the same logits, drops none of these, but costs time. It matters where depth=False.
 
     hysteresis: of tau along time, in a `band`: `hold` or `deadzone` (see `depth`). Off by default: around its threshold
     tau is so steep that `hold` changes next to none of the positions that are active.
+
+    allocation: `tau`, the depth predictor says where; the others are controls without one, see `allocation`, in which
+    `share` (or `budget`) of the positions have a tau of one and all others of zero. seed: of the random ones.
     """
 
     def __init__(
@@ -101,7 +103,7 @@ class TemporalZoom(nn.Module):
         context: LocalContext = "convolution",
         pruning: bool = False,
         keep: float = 0.8,
-        protect: int = 3,
+        protect: int | None = 3,
         tau_min: float | None = None,
         share: float = 0.1,
         warmup: int = 100,
@@ -110,6 +112,8 @@ class TemporalZoom(nn.Module):
         hysteresis: Hysteresis = "none",
         band: float = 0.05,
         supervision: Literal["value", "penalty"] = "value",
+        allocation: Allocation = "tau",
+        seed: int = 0,
         execution: Literal["sparse", "dense"] = "sparse",
         checkpoint_deep: bool = False,
         head: HeadForm = "mlp",
@@ -126,6 +130,11 @@ class TemporalZoom(nn.Module):
         self.keep, self.protect = keep, protect
         self.tau_min, self.share, self.warmup, self.explore, self.budget = tau_min, share, warmup, explore, budget
         self.hysteresis, self.band = hysteresis, band
+        self.allocation, self.seed = allocation, seed
+        if allocation != "tau":
+            depth = uncertainty = pruning = False
+        if allocation == "none":
+            deep_layers = zoom = 0
         self.supervision, self.execution, self.checkpoint_deep = supervision, execution, checkpoint_deep
         narrow = max(width // 4, 8)
         self.projection = Projection(input_width, width, standardize=standardize, stem=stem, stem_window=stem_window)
@@ -138,7 +147,9 @@ class TemporalZoom(nn.Module):
             self.deep = Encoder(width, heads, deep_layers, self.deep_window, packed, expansion).layers
         self.zoom = Zoom(width, heads, zoom) if zoom else None
         options = LevelOptions(levels, finest, distances_on_all_levels)
-        self.heads = build_heads(head, width, classes, distance_channels, options, zooms=True, head_width=head_width)
+        self.heads = build_heads(
+            head, width, classes, distance_channels, options, zooms=allocation != "none", head_width=head_width
+        )
         if combine == "logits":
             self.heads.normalize_logits(classes)
         self.uncertainty = Uncertainty(width, narrow, context) if uncertainty else None
@@ -147,8 +158,18 @@ class TemporalZoom(nn.Module):
         self.register_buffer("threshold", torch.zeros(()))
         self.register_buffer("batches", torch.zeros((), dtype=torch.long))
 
+    @property
+    def predictor(self) -> nn.Module | None:
+        """What learns where depth goes."""
+        return self.depth if self.depth is not None else self.importance
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether `budget` says how many positions go deep."""
+        return self.allocation != "none"
+
     def forward(self, features: Tensor, mask: Tensor, boundaries: Tensor | None = None) -> Outputs:
-        """features: (B, T, F), mask: (B, T); boundaries: (B, T), true ones to protect, for the oracle ablation."""
+        """features: (B, T, F), mask: (B, T); boundaries: (B, T), true ones, for the oracle ablations."""
         tokens = self.projection(features, mask)
         if len(self.shallow.layers):
             tokens = self.shallow(tokens, TokenLayout.build(mask, self.window))
@@ -164,6 +185,9 @@ class TemporalZoom(nn.Module):
         self, features: Tensor, tokens: Tensor, mask: Tensor, shallow: Outputs, boundaries: Tensor | None
     ) -> tuple[Depth, Tensor]:
         """Which positions enter the deep path, and the factor (B, T) of what it adds: tau, zero where pruned."""
+        if self.allocation != "tau":
+            decided = self._allocate(mask, boundaries)
+            return decided, decided.tau
         tokens = F.layer_norm(tokens, (self.width,))
         # The gates learn where depth pays; their gradients must not change the tokens that all heads read.
         fixed = tokens.detach()
@@ -186,7 +210,7 @@ class TemporalZoom(nn.Module):
             importance = torch.sigmoid(importance_logits)
             noise = gumbel_noise(importance) if self.training else 0.0
             kept = keep_highest(importance_logits + noise, mask, self.keep)
-            if boundaries is None and shallow.distances is not None:
+            if boundaries is None and shallow.distances is not None and self.protect is not None:
                 boundaries = near_crossings(shallow.distances, self.protect)
             if boundaries is not None:
                 kept = kept | (boundaries & mask)
@@ -199,6 +223,18 @@ class TemporalZoom(nn.Module):
         if self.training and self.depth is not None:  # the value of depth is learned only where depth was tried
             tried = active | (mask & (torch.rand_like(tau) < self.explore))
         return Depth(logits, tau, importance, log_variance, kept, active, tried), factor
+
+    def _allocate(self, mask: Tensor, boundaries: Tensor | None) -> Depth:
+        """The same without a predictor."""
+        scores = torch.zeros_like(mask, dtype=torch.float32)
+        active = tried = torch.zeros_like(mask)
+        if self.allocation != "none":
+            share = self.share if self.budget is None or self.training else self.budget
+            scores = ranks(self.allocation, mask, share, boundaries, None if self.training else self.seed)
+            active = keep_highest(scores, mask, share)
+            tried = mask if self.training and self.explore >= 1 else active
+        unknown = torch.zeros_like(scores)
+        return Depth(scores, active.to(scores.dtype), unknown + 1, unknown, mask, active, tried)
 
     def _tau(self, logits: Tensor, mask: Tensor) -> Tensor:
         """Depth from the predictor's logits, (B, T) each.
@@ -247,7 +283,7 @@ class TemporalZoom(nn.Module):
         base = self.heads.normalized(shallow)
         if self.training:
             decided.shallow = base
-        if not torch.jit.is_tracing() and not packed.index.numel():
+        if not len(self.deep) or (not torch.jit.is_tracing() and not packed.index.numel()):
             return replace(base)
         before, start = packed.gather(tokens), shallow.map(packed.gather)
         if self.training and self.combine != "layers":
@@ -332,9 +368,3 @@ def shallow_evidence(shallow: Outputs) -> tuple[Tensor, ...]:
         crossing, unsure = beside.amax(-1), (beside * shallow.distance_log_variance).amax(-1)
     assert shallow.offset_log_variance is not None
     return shallow.logits.amax(-1), shallow.offset_log_variance.mean(-1), crossing, unsure
-
-
-@register("tzn")
-def build_tzn(depth: int | None, input_width: int, classes: int, /, **options: Any) -> TemporalZoom:
-    no_depth("tzn", depth)
-    return TemporalZoom(input_width, classes, **options)

@@ -147,6 +147,8 @@ def load_network(
             raise InputError(f"budget: {description.model} has no adaptive depth; only tzn has")
         if not 0 <= budget <= 1:
             raise InputError(f"budget: must be a share of the positions, from 0 to 1, got {budget:g}")
+        if not network.has_budget:
+            raise InputError("budget: model.paper.allocation of this network knows no share of positions")
         network.budget = budget
     return network.eval(), built
 

@@ -10,6 +10,7 @@ from torch import nn
 from temporalzoom.config import Config, ZoomSection
 from temporalzoom.errors import InputError
 from temporalzoom.models import build_model
+from temporalzoom.models.allocation import ORACLE_REACH
 from temporalzoom.models.video import VideoDetector
 from temporalzoom.signals.backbones import Backbone, backbone
 from temporalzoom.timegrid import TimeGrid
@@ -27,6 +28,7 @@ def model_from_config(config: Config, input_width: int, classes: int, grid: Time
     if isinstance(config.model, ZoomSection):
         options |= config.model.paper.model_dump(exclude=_NOT_OF_THE_NETWORK)
         options["protect"] = _protect_positions(config.model, grid.stride)
+        options["seed"] = config.seed
     if config.model.stem:
         options["stem_window"] = int(grid.window)
     try:
@@ -84,15 +86,20 @@ def distance_scales(config: Config) -> tuple[int, ...]:
 
 
 def oracle_reach(config: Config, stride: float) -> int | None:
-    """With `model.paper.protection: oracle`: how many positions around each true boundary pruning may not drop.
+    """With `model.paper.protection: oracle`: how many positions around each true boundary pruning may not drop. With
+    `model.paper.allocation: oracle`: how far around it the network is told of it.
 
     None: the truth plays no part, because the network protects the boundaries it predicts, or prunes nothing.
     """
     model = config.model
+    if isinstance(model, ZoomSection) and model.paper.allocation == "oracle":
+        return ORACLE_REACH
     if not isinstance(model, ZoomSection) or not model.pruning or model.paper.protection != "oracle":
         return None
     return _protect_positions(model, stride)
 
 
-def _protect_positions(model: ZoomSection, stride: float) -> int:
+def _protect_positions(model: ZoomSection, stride: float) -> int | None:
+    if model.paper.protection == "none":
+        return None
     return math.ceil(model.paper.protect_frames / stride)

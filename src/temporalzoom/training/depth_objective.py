@@ -11,11 +11,13 @@ from temporalzoom.config import ZoomSection
 from temporalzoom.models import Depth, Outputs
 from temporalzoom.training.batches import Batch
 from temporalzoom.training.losses import gaussian_nll
+from temporalzoom.training.routing_objective import routing_terms
 
 # The paper's linear penalty, from the first step on, drives tau to zero before the deep path has learned anything.
 PENALTY_WARMUP = 0.3
 # Weights of the paths' own losses, and of the depth predictor's.
 SHALLOW_WEIGHT, DEEP_WEIGHT, DEPTH_WEIGHT = 0.5, 1.0, 0.5
+ROUTING_WEIGHTS = {"deep": DEEP_WEIGHT, "depth": DEPTH_WEIGHT, "temperature": 1.0}
 # Limits of the value of depth, in units of its price; and what scales its squared error to the size of other terms.
 GAIN_LIMITS = (-3.0, 6.0)
 VALUE_SCALE = 0.2
@@ -29,14 +31,21 @@ def depth_terms(
     path_map: Callable[[Outputs], Tensor],
     progress: float,
     matches: Tensor,
+    class_targets: Callable[[Outputs], Tensor],
 ) -> dict[str, Tensor]:
     """Weighted terms. path_terms: the loss terms of one path on its own; path_map: its loss by position, (B, T);
-    progress: share of the training that is done; matches: (B, N), see `objective.assign`."""
+    progress: share of the training that is done; matches: (B, N), see `objective.assign`; class_targets: what a path's
+    logits are to become, (B, T, C)."""
     depth = outputs.depth
     assert depth is not None and depth.shallow is not None
     terms = {"shallow": SHALLOW_WEIGHT * _total(path_terms(depth.shallow))}
     if depth.deep is not None:
         terms["deep"] = DEEP_WEIGHT * _total(path_terms(depth.deep))
+    if depth.routing is not None:
+        found = routing_terms(depth.routing, batch.mask, options, path_terms, path_map, class_targets)
+        return terms | {name: ROUTING_WEIGHTS[name] * value for name, value in found.items()}
+    if options.paper.allocation != "tau":  # nothing is predicted
+        return terms
     if options.uncertainty and outputs.distances is not None:
         terms["uncertainty"] = options.paper.uncertainty_weight * _uncertainty(outputs, depth, batch)
     elif options.uncertainty:

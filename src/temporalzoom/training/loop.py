@@ -49,11 +49,12 @@ from temporalzoom.runs.network import (
 )
 from temporalzoom.training.batches import Batch, training_batch
 from temporalzoom.training.crops import Augmentation, channel_statistics
+from temporalzoom.training.gradients import GradientVariance
 from temporalzoom.training.metrics_log import MetricsLog
 from temporalzoom.training.objective import RunningPositives, objective
 from temporalzoom.training.optimizer import build_optimizer, learning_rate, update_average
 from temporalzoom.training.progress import TrainingProgress
-from temporalzoom.training.validation import Score, Validation
+from temporalzoom.training.validation import Curve, Score, Validation
 from temporalzoom.training.video_batches import video_batch
 
 CLIP_NORM = 1.0  # of the gradients of a step
@@ -78,12 +79,13 @@ def train(
     resume: bool = False,
     console: Console | None = None,
     validate: Score | None = None,
+    curve: Score | None = None,
 ) -> Path:
     """Train on `split` and leave everything in the folder `run`. Returns the last checkpoint.
 
     validate: from the averaged network and its description to a score, such as its mAP on recordings that are not
     trained on. It is asked now and then; the best state is kept beside the checkpoints, and training
-    ends where it has long been surpassed.
+    ends where it has long been surpassed. curve: the same, asked from the beginning on; it decides nothing.
 
     The same config, data and thread count give the same weights, on the processor bit for bit, however often the run
     was interrupted and resumed: batches and dropout depend on (seed, step) only. A run may go on on another device; its
@@ -114,6 +116,7 @@ def train(
     average = copy.deepcopy(model).requires_grad_(False)
     optimizer, scaler = _optimizer(model, config), gradient_scaler(options.precision, device.type)
     positives = None if options.positives is None else RunningPositives(options.positives)
+    gradients = GradientVariance(_predictor_parameters(model))
     step = _prepare_run(config, run, resume)
     if step:
         checkpoint = list_checkpoints(run)[-1]
@@ -124,6 +127,7 @@ def train(
         state = load_optimizer(checkpoint, model, optimizer, scaler)
         if positives is not None:
             positives.mean = state["positives"]
+        gradients.restore(state)
 
     def described() -> ModelDescription:
         return describe(
@@ -132,11 +136,12 @@ def train(
         )  # fmt: skip
 
     def save() -> Path:
-        state = {} if positives is None else {"positives": positives.mean}
+        state = gradients.state | ({} if positives is None else {"positives": positives.mean})
         return save_checkpoint(run, described(), model, average, optimizer, options.keep_checkpoints, state, scaler)
 
     model.train()
     validation = None if validate is None else Validation(run, validate, options.steps, step)
+    watched = None if curve is None else Curve(run, curve, options.steps, step)
     began = time.monotonic()
     with (
         closing(MetricsLog(run, from_step=step)) as log,
@@ -146,7 +151,7 @@ def train(
         losses: list[float] = []
         while step < options.steps and not (validation is not None and validation.is_hopeless(step)):
             torch.manual_seed(_dropout_seed(config.seed, step))
-            terms, norm = _step(model, optimizer, scaler, split, config, step, augmentation, positives)
+            terms, norm = _step(model, optimizer, scaler, split, config, step, augmentation, positives, gradients)
             losses = _checked_losses(losses, terms, step, run)
             update_average(average, model, step, options.ema_decay)
             step += 1
@@ -160,11 +165,19 @@ def train(
                     save_best(run, described(), average)
                 scored = {"validation": score}
                 progress.note(f"validation {100 * score:.1f}")
+            if watched is not None and watched.is_due(step):
+                paused = time.monotonic()
+                average.eval()
+                watched.ask(average, described())
+                began += time.monotonic() - paused  # no part of the training
             if scored or step % options.log_every == 0 or step == options.steps:
                 rate = learning_rate(step - 1, options)
                 seconds = time.monotonic() - began
                 size = {"gradient_norm": norm} if math.isfinite(norm) else {}  # JSON has no infinity
-                log.write(step, terms | size | scored | {"learning_rate": rate, "seconds": round(seconds, 3)})
+                log.write(
+                    step,
+                    terms | size | gradients.summary() | scored | {"learning_rate": rate, "seconds": round(seconds, 3)},
+                )
             if interrupted.is_set():
                 raise TrainingInterrupted(save(), step)
             # A state that has just gone wrong would take the place of a good one.
@@ -209,6 +222,7 @@ def _step(
     step: int,
     augmentation: Augmentation | None,
     positives: RunningPositives | None = None,
+    gradients: GradientVariance | None = None,
 ) -> tuple[dict[str, float], float]:
     """One optimizer step over `accumulate` batches. Returns the loss terms and the gradient norm.
 
@@ -229,6 +243,8 @@ def _step(
         for name, value in {"loss": loss * options.accumulate, **terms}.items():
             sums[name] = sums.get(name, value.new_zeros(())) + value.detach() / options.accumulate
     scaler.unscale_(optimizer)  # gradients are clipped as they are, not as they are scaled
+    if gradients is not None and gradients.parameters:
+        gradients.add()
     total_norm = nn.utils.clip_grad_norm_(model.parameters(), CLIP_NORM)
     # From a device all at once: every single number would have to be waited for.
     *terms_now, norm = torch.stack([*sums.values(), total_norm]).tolist()
@@ -264,6 +280,13 @@ def _optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
         if group["params"]:
             optimizer.add_param_group(group | {"factor": config.backbone.learning_rate_factor})
     return optimizer
+
+
+def _predictor_parameters(model: nn.Module) -> list[nn.Parameter]:
+    """Of what learns where depth goes, if anything does."""
+    network = model.detector if isinstance(model, VideoDetector) else model
+    predictor = getattr(network, "predictor", None)
+    return [] if predictor is None else list(predictor.parameters())
 
 
 def _check_video_settings(config: Config) -> None:

@@ -72,7 +72,11 @@ def objective(
         def path_map(path: Outputs) -> Tensor:
             return position_loss(path, matches[:, : path.logits.shape[1]], batch, config, crossings)
 
-        terms |= depth_terms(outputs, batch, _zoom_options(config), path_terms, path_map, progress, matches)
+        def path_targets(path: Outputs) -> Tensor:
+            return class_targets(path, matches[:, : path.logits.shape[1]], batch)
+
+        options = _zoom_options(config)
+        terms |= depth_terms(outputs, batch, options, path_terms, path_map, progress, matches, path_targets)
     return terms
 
 
@@ -146,8 +150,7 @@ def detection_maps(outputs: Outputs, matches: Tensor, batch: Batch, training: Tr
         offsets = offsets[torch.arange(len(row), device=row.device), torch.cat(batch.labels)[instance]]
     box = (position - offsets[:, 0], position + offsets[:, 1], starts, ends)
 
-    targets = torch.zeros_like(outputs.logits)
-    targets[sequence, row] = _label_sets(batch, outputs.logits.shape[-1])[instance]
+    targets = class_targets(outputs, matches, batch)
     focal = focal_loss(outputs.logits, targets, training.focal_alpha)
     if training.quality_power:
         # As a weight only: its gradient would make boxes worse where classes are hard.
@@ -169,6 +172,14 @@ def detection_maps(outputs: Outputs, matches: Tensor, batch: Batch, training: Tr
         spread = gaussian_nll(offsets - true_offsets, outputs.offset_log_variance[sequence, row]).mean(-1)
         maps["box_variance"] = VARIANCE_WEIGHT * spread
     return {name: values if name == "class" else values * certain for name, values in maps.items()}
+
+
+def class_targets(outputs: Outputs, matches: Tensor, batch: Batch) -> Tensor:
+    """What the class scores are to become, (B, N, C). matches: (B, N)."""
+    sequence, row = (matches >= 0).nonzero(as_tuple=True)
+    targets = torch.zeros_like(outputs.logits)
+    targets[sequence, row] = _label_sets(batch, targets.shape[-1])[_instances(matches, batch)[sequence, row]]
+    return targets
 
 
 def distance_terms(outputs: Outputs, batch: Batch, bdr: BDRConfig) -> dict[str, Tensor]:

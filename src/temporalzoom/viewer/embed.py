@@ -21,6 +21,14 @@ def figure_html(figure: Figure, alt: str, prefix: str) -> str:
     return svg if len(svg.encode()) <= _MAX_SVG_BYTES else _image(figure, alt)
 
 
+def figure_svg(figure: Figure) -> str:
+    """A file of its own, the same bytes for the same drawing."""
+    buffer = io.BytesIO()
+    with house_style():
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    return buffer.getvalue().decode()
+
+
 def _svg(figure: Figure, alt: str, prefix: str) -> str:
     buffer = io.BytesIO()
     with house_style():

@@ -184,8 +184,8 @@ def _system(config: Config, split: Split, run: Path | None) -> System:
     """The network of `config`, with the weights of `run`, or with random ones."""
     if oracle_reach(config, split.samples[0].grid.stride) is not None:
         raise InputError(
-            "model.paper.protection: what an oracle costs says nothing about a system without one; "
-            "add model.paper.protection=predicted"
+            "model.paper.protection, model.paper.allocation: what an oracle costs says nothing about a system without "
+            "one; add model.paper.protection=predicted, or model.paper.allocation=tau"
         )
     note = None
     if run is None:
@@ -232,7 +232,7 @@ def _runner(system: System, samples: Sequence[Sample]) -> Callable[[], object]:
 
 def _measure(system: System, samples: Sequence[Sample], latency: LatencyResult, repeats: int) -> SystemCost:
     flops = count_run(system.model, _runner(system, samples))
-    adaptive = isinstance(system.model, TemporalZoom)
+    adaptive = type(system.model) is TemporalZoom and system.model.allocation == "tau"
     return SystemCost(
         system.name,
         system.weights,

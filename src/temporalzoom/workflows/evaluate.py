@@ -45,7 +45,7 @@ from temporalzoom.training.batches import near_boundaries
 DEFAULT_THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)
 FOR_USERS = tuple(f"inference.{key}" for key in ("threshold", "merge_gap", "min_length", "no_overlap"))
 PROPOSALS = (1, 5, 10, 50, 100)  # per recording
-ORACLE = "oracle: pruning was protected by the true boundaries of the test set; an ablation, not a result"
+ORACLE = "oracle: the network was told the true boundaries of the test set; an ablation, not a result"
 
 
 @dataclass(frozen=True)
@@ -303,7 +303,7 @@ def localize_split(localizer: Localizer, split: Split, console: Console | None =
 
 
 def sample_outputs(localizer: Localizer, sample: Sample) -> Outputs:
-    """Raw outputs of a sample, (T, ...). Of an oracle ablation: with its true boundaries protected from pruning."""
+    """Raw outputs of a sample, (T, ...). Of an oracle ablation: with its true boundaries."""
     features, reach = _features(localizer, sample), localizer.description.oracle_reach
     if reach is None:
         return localizer.outputs(features)

@@ -26,7 +26,8 @@ def export_onnx(run: str | Path, out: str | Path, budget: float | None = None) -
     described = localizer.description
     if described.oracle_reach is not None:
         raise InputError(
-            f"{run}: model.paper.protection=oracle needs the truth wherever it runs; such a model stays here"
+            f"{run}: model.paper.protection=oracle (or allocation=oracle) needs the truth wherever it runs; such a "
+            "model stays here"
         )
     # What names files of this computer stays here too.
     options = localizer.options.model_copy(update={"video_scores": None})

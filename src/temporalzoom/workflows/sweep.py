@@ -68,6 +68,7 @@ def run_sweep(
     threads: int = 1,
     thresholds: Sequence[float] = THRESHOLDS,
     validate: bool = False,
+    curve: bool = False,
     console: Console | None = None,
 ) -> SweepResult:
     """Train and evaluate every member in `out/<name>`, `workers` at a time, in their order; what is done is skipped.
@@ -75,6 +76,7 @@ def run_sweep(
     workers: processes at a time, each with `threads` threads; None: as many as fill the cores. The thread count is
     fixed for each member because it decides the order of sums: results repeat bit for bit only with the same count.
     validate: each keeps the state that scores best on its own test recordings, which are validation data then.
+    curve: each is scored now and then as it comes along, on recordings that are not its test (`curve.json`).
     A member that fails leaves the others alone, and is run again by the next call.
     """
     _check_names(members)
@@ -83,7 +85,8 @@ def run_sweep(
     workers = workers or max(1, usable_cores() // threads)
     members = [Member(member.name, _with_absolute_paths(member.config)) for member in members]
     runs = [
-        _Run(member, Path(out) / member.name, threads, tuple(map(float, thresholds)), validate) for member in members
+        _Run(member, Path(out) / member.name, threads, tuple(map(float, thresholds)), validate, curve)
+        for member in members
     ]
     done = {run.member.name: result for run in runs if (result := run.finished_before()) is not None}
     failed: dict[str, str] = {}
@@ -141,10 +144,16 @@ class _Run:
     process: subprocess.Popen[bytes]
 
     def __init__(
-        self, member: Member, folder: Path, threads: int, thresholds: tuple[float, ...], validate: bool = False
+        self,
+        member: Member,
+        folder: Path,
+        threads: int,
+        thresholds: tuple[float, ...],
+        validate: bool = False,
+        curve: bool = False,
     ) -> None:
         self.member, self.folder, self.threads, self.thresholds = member, folder, threads, thresholds
-        self.validate = validate
+        self.validate, self.watched = validate, curve
 
     def finished_before(self) -> dict[str, Any] | None:
         """The result of an earlier call. A folder with work done under another configuration is an error."""
@@ -170,7 +179,7 @@ class _Run:
             file.write(dump_config(self.member.config))
         with replacing(self.folder / SETTINGS) as file:
             settings: dict[str, Any] = {"name": self.member.name, "threads": self.threads}
-            settings |= {"thresholds": self.thresholds, "validate": self.validate}
+            settings |= {"thresholds": self.thresholds, "validate": self.validate, "curve": self.watched}
             json.dump(settings, file, indent=1)
         count = str(self.threads)
         environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), count)

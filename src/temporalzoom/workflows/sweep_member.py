@@ -42,6 +42,7 @@ from temporalzoom.training.metrics_log import read_metrics
 from temporalzoom.training.validation import Score
 from temporalzoom.workflows.evaluate import evaluate_split, sample_outputs
 from temporalzoom.workflows.sweep import CONFIG, PREDICTIONS, RESULT, SETTINGS
+from temporalzoom.workflows.validation_data import validation_split
 
 VALIDATION_TIOUS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 
@@ -53,7 +54,9 @@ def run_member(folder: Path, console: Console | None = None) -> dict[str, Any]:
     torch.set_num_threads(settings["threads"])
     train_split, test = _subsets(config)
     validate = held_out_score(test) if settings.get("validate") else None
-    train(config, train_split, folder, resume=bool(list_checkpoints(folder)), console=console, validate=validate)
+    curve = held_out_score(validation_split(config, train_split)) if settings.get("curve") else None
+    resume = bool(list_checkpoints(folder))
+    train(config, train_split, folder, resume=resume, console=console, validate=validate, curve=curve)
     localizer = Localizer.load(folder)
     evaluation = evaluate_split(localizer, test, settings["thresholds"], console)
     flops = localization_flops(localizer, test)
@@ -79,9 +82,11 @@ def run_member(folder: Path, console: Console | None = None) -> dict[str, Any]:
 def held_out_score(split: Split) -> Score:
     """Average mAP on recordings that are not trained on, for the choice of the best state of a training."""
 
+    quiet = Console(quiet=True)
+
     def score(network: nn.Module, description: ModelDescription) -> float:
         localizer = Localizer(network, description)
-        return evaluate_split(localizer, split, VALIDATION_TIOUS).detection.average
+        return evaluate_split(localizer, split, VALIDATION_TIOUS, quiet).detection.average
 
     return score
 
