@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from temporalzoom.config.base import FromZero, Length, NotNegative, Positive, Section
+from temporalzoom.config.base import BelowOne, FromZero, Length, NotNegative, Positive, Section, Share
 
 Tree = dict[str, dict[str, Any]]
 # What the recipes of raw signals share: crops begin at any row, and time is warped before windows are cut ...
@@ -208,10 +208,25 @@ class ZoomBenchData(Section):
     """of `zoombench`: positions per sequence"""
 
 
+class ZoomBenchContextData(ZoomBenchData):
+    """Its variant whose boundaries depend on what is far from them. `tzoom data make-zoombench-context --help`."""
+
+    source: Literal["zoombench_context"]  # type: ignore[assignment]
+    shared: Annotated[int, Field(ge=2, le=4)] = 3
+    """of `zoombench_context`: phases that all actions have in common; as many lie between the ones that decide"""
+    aborted: Share = 0.3
+    """of `zoombench_context`: share of the attempts that break off, and are no instance"""
+    interrupted: Share = 0.3
+    """of `zoombench_context`: share of the actions with a rest or a foreign phase inside"""
+    stray: BelowOne = 0.25
+    """of `zoombench_context`: share of the phases that belong to no attempt"""
+
+
 DEFAULT = "folder"
 SECTIONS: dict[str, type[FolderData] | type[VideoSetData] | type[InertialData] | type[ZoomBenchData]] = {
     "folder": FolderData,
     "zoombench": ZoomBenchData,
+    "zoombench_context": ZoomBenchContextData,
     "sbhar": InertialData,
     "tug": InertialData,
     "thumos14": VideoSetData,
@@ -220,7 +235,13 @@ SECTIONS: dict[str, type[FolderData] | type[VideoSetData] | type[InertialData] |
     "ego4d_mq": VideoSetData,
     "epic_kitchens": VideoSetData,
 }
-_TAGS = {FolderData: "folder", ZoomBenchData: "zoombench", InertialData: "inertial", VideoSetData: "videos"}
+_TAGS = {
+    FolderData: "folder",
+    ZoomBenchData: "zoombench",
+    ZoomBenchContextData: "context",
+    InertialData: "inertial",
+    VideoSetData: "videos",
+}
 
 
 def kind_of(value: Any) -> str | None:
@@ -234,7 +255,8 @@ DataConfig = Annotated[
     Annotated[FolderData, Tag("folder")]
     | Annotated[VideoSetData, Tag("videos")]
     | Annotated[InertialData, Tag("inertial")]
-    | Annotated[ZoomBenchData, Tag("zoombench")],
+    | Annotated[ZoomBenchData, Tag("zoombench")]
+    | Annotated[ZoomBenchContextData, Tag("context")],
     Discriminator(kind_of),
 ]
 
