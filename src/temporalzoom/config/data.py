@@ -206,6 +206,8 @@ class ZoomBenchData(Section):
     """of `zoombench`: test sequences"""
     length: Length = 512
     """of `zoombench`: positions per sequence"""
+    validation: bool = False
+    """of `zoombench`, for tuning: other sequences play the test, and the real test sequences stay unseen"""
 
 
 class ZoomBenchContextData(ZoomBenchData):
@@ -214,7 +216,7 @@ class ZoomBenchContextData(ZoomBenchData):
     source: Literal["zoombench_context"]  # type: ignore[assignment]
     shared: Annotated[int, Field(ge=2, le=4)] = 3
     """of `zoombench_context`: phases that all actions have in common; as many lie between the ones that decide"""
-    aborted: Share = 0.3
+    aborted: Share = 0.5
     """of `zoombench_context`: share of the attempts that break off, and are no instance"""
     interrupted: Share = 0.3
     """of `zoombench_context`: share of the actions with a rest or a foreign phase inside"""

@@ -74,9 +74,9 @@ def load_data(
 ) -> LoadedData:
     """Read what is asked for. Everything wrong with it raises one `DataProblems` that lists it all."""
     if isinstance(data, ZoomBenchData):
-        drawn = seed if data.seed is None else data.seed
+        drawn, scored = seed if data.seed is None else data.seed, "validation" if data.validation else "test"
         return LoadedData(
-            _generated(data, drawn, "train") if train else None, _generated(data, drawn, "test") if test else None
+            _generated(data, drawn, "train") if train else None, _generated(data, drawn, scored) if test else None
         )
     store = None
     if takes_videos(data):

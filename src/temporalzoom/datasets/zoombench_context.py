@@ -69,7 +69,7 @@ class ContextBench:
     test_sequences: int = 48
     length: int = 512
     shared: int = 3
-    aborted: float = 0.3
+    aborted: float = 0.5
     interrupted: float = 0.3
     stray: float = 0.25
     dimension: int = 32
@@ -78,8 +78,8 @@ class ContextBench:
     fps: float = 30.0
     noise: float = 1.0
     signal: float = 6.0
-    shortest: float = 0.35
-    longest: float = 1.6
+    shortest: float = 0.27
+    longest: float = 3.0
     mean_rest: float = 0.3
     flashes_per_minute: float = 6.0
     blurs_per_minute: float = 3.0
@@ -222,8 +222,8 @@ def _draw_unit(bench: ContextBench, random: np.random.Generator) -> str:
     """What comes next: such that of all phases the share `stray` belongs to no attempt."""
     lengths = [len(sentence) for sentence in sentences(bench.shared)]
     action = np.mean(lengths) + 0.5 * bench.interrupted  # half of the interruptions are phases
-    prefix = np.mean(lengths) / 2  # of a sentence of n: 1 to n - 1
-    attempt = (1 - bench.aborted) * action + bench.aborted * prefix
+    nothing = 0.5 * np.mean(lengths) / 2 + 0.5 * np.mean(lengths)  # breaks off after 1 to n - 1 phases, or goes on
+    attempt = (1 - bench.aborted) * action + bench.aborted * nothing
     fragment = 1.5  # one or two
     probability = bench.stray * attempt / (bench.stray * attempt + (1 - bench.stray) * fragment)
     if random.random() < probability:
@@ -245,7 +245,7 @@ def _draw_kinds(
         if what == "action":
             kinds, rests = _interrupted(bench, sentence, random)
         elif what == "aborted":
-            kinds = sentence[: random.integers(1, len(sentence))]
+            kinds = _aborted(sentence, random)
         else:
             count = int(random.integers(1, 3))
             first = random.integers(len(sentence) - count + 1)
@@ -254,6 +254,14 @@ def _draw_kinds(
         if read_sentences([*before, *kinds], bench.shared) == meant:
             return kinds, label if what == "action" else None, rests[: len(kinds)]
     raise InputError(f"zoombench_context: no {what} phases fit what came before; other knobs are needed")
+
+
+def _aborted(sentence: list[int], random: np.random.Generator) -> list[int]:
+    """An attempt that comes to nothing: it breaks off, or two of its phases come in the wrong order."""
+    if random.random() < 0.5:
+        return sentence[: random.integers(1, len(sentence))]
+    at = int(random.integers(1, len(sentence)))
+    return [*sentence[: at - 1], sentence[at], sentence[at - 1], *sentence[at + 1 :]]
 
 
 def _interrupted(
