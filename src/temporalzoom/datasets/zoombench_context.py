@@ -79,7 +79,7 @@ class ContextBench:
     noise: float = 1.0
     signal: float = 6.0
     shortest: float = 0.27
-    longest: float = 3.0
+    longest: float = 4.0
     mean_rest: float = 0.3
     flashes_per_minute: float = 6.0
     blurs_per_minute: float = 3.0
@@ -195,7 +195,7 @@ def draw_timeline(bench: ContextBench, random: np.random.Generator) -> Timeline:
     cursor = _rest(bench, random)
     while True:
         what = _draw_unit(bench, random)
-        kinds, label, rests = _draw_kinds(bench, what, [phase.kind for phase in phases], matches, random)
+        kinds, label, rests = _draw_kinds(bench, what, [phase.kind for phase in phases], random)
         drawn: list[Phase] = []
         for rest, kind in zip(rests, kinds, strict=True):
             length = np.exp(random.uniform(np.log(bench.shortest), np.log(bench.longest))) * bench.fps
@@ -232,7 +232,7 @@ def _draw_unit(bench: ContextBench, random: np.random.Generator) -> str:
 
 
 def _draw_kinds(
-    bench: ContextBench, what: str, before: list[int], known: list[Match], random: np.random.Generator
+    bench: ContextBench, what: str, before: list[int], random: np.random.Generator
 ) -> tuple[list[int], int | None, list[float]]:
     """Phases of a unit, the label if it is an action, and the rests in seconds that interrupt it.
 
@@ -250,10 +250,17 @@ def _draw_kinds(
             count = int(random.integers(1, 3))
             first = random.integers(len(sentence) - count + 1)
             kinds = sentence[first : first + count]
-        meant = [*known, Match(len(before), len(before) + len(kinds) - 1, label)] if what == "action" else known
-        if read_sentences([*before, *kinds], bench.shared) == meant:
+        if _as_meant([*before, *kinds], len(before), label if what == "action" else None, bench.shared):
             return kinds, label if what == "action" else None, rests[: len(kinds)]
     raise InputError(f"zoombench_context: no {what} phases fit what came before; other knobs are needed")
+
+
+def _as_meant(phases: list[int], new: int, label: int | None, shared: int) -> bool:
+    """Whether the phases from `new` on complete the sentence that they are meant to be, or none, and nothing else."""
+    reach = 2 * (shared + 2)  # the longest sentence, with a foreign phase before each of its phases
+    tail = max(0, new - reach)
+    found = [m for m in read_sentences(phases[tail:], shared) if m.last >= new - tail]
+    return found == ([] if label is None else [Match(new - tail, len(phases) - tail - 1, label)])
 
 
 def _aborted(sentence: list[int], random: np.random.Generator) -> list[int]:

@@ -28,7 +28,7 @@ GENERATED = DataSet(
     ("data.seed=1", "data.sequences=480", "data.test_sequences=400", "training.steps=1500"),
     {},
     (0, 1, 2, 3, 4),
-    ("data.sequences=4", "data.test_sequences=2", "data.length=96"),
+    ("data.sequences=4", "data.test_sequences=2", "data.length=320"),
 )
 DATA_SETS: dict[str, DataSet] = {
     "zoombench": GENERATED,
