@@ -35,9 +35,7 @@ def main() -> None:
     options = parser.parse_args()
     figure = draw(options.index, tuple(options.seconds))
     with house_style():
-        figure.savefig(
-            options.out, dpi=WIDTH / figure.get_figwidth(), facecolor="white", metadata={"Software": None}
-        )
+        figure.savefig(options.out, dpi=WIDTH / figure.get_figwidth(), facecolor="white", metadata={"Software": None})
     picture = Image.open(options.out).convert("RGB").convert("P", palette=Image.Palette.ADAPTIVE, colors=255)
     picture.save(options.out, optimize=True)
     print(f"{options.out}: {options.out.stat().st_size / 1000:.0f} kB")

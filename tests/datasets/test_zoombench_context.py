@@ -1,12 +1,14 @@
 """ZoomBench, variant context: the grammar decides, nothing local does, and the shares are those asked for."""
 
 from collections import Counter
-from dataclasses import fields, replace
+from dataclasses import fields
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_zoombench import digest
 
 from temporalzoom.config import load_config
 from temporalzoom.datasets.samples import Split
@@ -25,17 +27,19 @@ from temporalzoom.datasets.zoombench_context import (
     sequence_random,
 )
 from temporalzoom.datasets.zoombench_grammar import (
+    MARKS,
+    OTHERS,
+    PHASES,
+    SENTENCES,
+    STEPS,
     Match,
-    alphabet_size,
-    foreign_phases,
+    read_runs,
     read_sentences,
-    sentences,
 )
 from temporalzoom.datasets.zoombench_signal import draw_appearance, sharpness_kind
 from temporalzoom.errors import InputError
-from test_zoombench import digest
 
-SMALL = {"sequences": 3, "test_sequences": 2, "length": 160, "dimension": 4}
+SMALL = {"sequences": 3, "test_sequences": 2, "length": 400, "dimension": 4}
 A, B, C = 0, 1, 2
 
 
@@ -59,77 +63,90 @@ def many() -> list[Timeline]:
 # The grammar
 
 
-@pytest.mark.parametrize("shared", [2, 3, 4])
-def test_sentences_have_three_to_six_phases_and_share_beginnings_and_ends(shared):
-    found = sentences(shared)
-    assert len(set(found)) == 6 and {len(sentence) for sentence in found} == {shared + 1, shared + 2}
-    assert found[0][:-1] == found[1][:-1] and found[4][:-1] == found[5][:-1]  # the last phase decides
-    assert found[0][1:-1] == found[2][:-1] and found[3][1:] == found[4][1:-1]  # the boundary is at one of two phases
-    assert found[0][1:-1] == found[4][1:-1][::-1]  # the order decides
-    assert all(foreign_phases(sentence, shared) for sentence in found)
-    phases = {phase for sentence in found for phase in sentence}
-    assert phases == set(range(alphabet_size(shared)))
+def test_sentences_share_beginnings_and_ends():
+    assert len(set(SENTENCES)) == 8 and {len(sentence) for sentence in SENTENCES} == {5}
+    for sentence in SENTENCES:  # both marks and the order of the steps are needed
+        for same in (slice(0, 4), slice(1, 5)):
+            assert sum(other[same] == sentence[same] for other in SENTENCES) == 2
+        assert (sentence[0], *sentence[3:0:-1], sentence[4]) in SENTENCES
+    assert {*MARKS, *STEPS, *OTHERS} == set(range(len(PHASES)))
 
 
-def slow_reading(phases: list[int], shared: int) -> list[Match]:
-    """Every stretch of phases that becomes a sentence when at most one foreign phase is taken out at each place."""
+def slow_reading(phases: list[int]) -> list[Match]:
+    """Every stretch that becomes the three steps when at most one phase without a meaning is taken out at each place,
+    with the marks before and after it, all of them looked at one by one."""
     found = []
     for first in range(len(phases)):
-        for label, sentence in enumerate(sentences(shared)):
-            for end in range(first + 1, len(phases) + 1):
-                stretch = phases[first:end]
-                own = [k for k, phase in enumerate(stretch) if phase in sentence]
-                tight = all(b - a <= 2 for a, b in zip(own, own[1:], strict=False))
-                whole = bool(own) and own[0] == 0 and own[-1] == len(stretch) - 1
-                if whole and tight and [stretch[k] for k in own] == list(sentence):
-                    found.append(Match(first, end - 1, label))
+        for end in range(first + 1, len(phases) + 1):
+            stretch = phases[first:end]
+            own = [k for k, phase in enumerate(stretch) if phase not in OTHERS]
+            tight = bool(own) and own[0] == 0 and own[-1] == len(stretch) - 1 and max([0, *np.diff(own)]) <= 2
+            order = tuple(stretch[k] for k in own)
+            before, after = ([p for p in part if p in MARKS] for part in (phases[:first], phases[end:]))
+            if tight and order in (STEPS, STEPS[::-1]) and before and after:
+                sentence = (before[-1], *order, after[0])
+                if sentence in SENTENCES:
+                    cut = own[1 if before[-1] == B else 0], own[-2 if after[0] == B else -1]
+                    found.append(Match(first + cut[0], first + cut[1], SENTENCES.index(sentence)))
     return found
 
 
-@given(st.integers(2, 4), st.data())
+@given(st.data())
 @settings(max_examples=150, deadline=None)
-def test_reading_agrees_with_a_slow_reader(shared, data):
-    pieces = data.draw(st.lists(st.sampled_from(sentences(shared)), max_size=3))
+def test_reading_agrees_with_a_slow_reader(data):
+    pieces = data.draw(st.lists(st.sampled_from(SENTENCES), max_size=3))
     phases = [phase for sentence in pieces for phase in sentence]
-    for _ in range(data.draw(st.integers(0, 3))):
+    for _ in range(data.draw(st.integers(0, 4))):
         at = data.draw(st.integers(0, len(phases)))
-        phases.insert(at, data.draw(st.integers(0, alphabet_size(shared) - 1)))
-    assert read_sentences(phases, shared) == slow_reading(phases, shared)
+        phases.insert(at, data.draw(st.integers(0, len(PHASES) - 1)))
+    assert read_sentences(phases) == slow_reading(phases)
 
 
 def test_what_is_an_action_and_what_is_not():
-    trunk, back = [3, 4, 5], [5, 4, 3]
-
     def read(*phases: int) -> list[tuple[int, int, int]]:
-        return [tuple(match) for match in read_sentences(phases, 3)]
+        return [tuple(match) for match in read_sentences(phases)]
 
-    assert read(A, *trunk, B) == [(0, 4, 1)] and read(A, *trunk, A) == [(0, 4, 0)]
-    assert read(A, *trunk, C) == [(1, 4, 2)]  # now the first phase is none of it
-    assert read(B, *back, A) == [(0, 4, 4)] and read(C, *back, A) == [(0, 3, 3)]
-    assert read(A, *trunk) == read(B, *trunk, B) == read(A, *back, B) == []  # broken off; no such pair of ends
-    assert read(A, 3, 5, 4, B) == []  # wrong order
-    assert read(A, 3, C, 4, 5, B) == [(0, 5, 1)] and read(A, 3, C, C, 4, 5, B) == []  # one foreign phase, not two
-    assert read(A, A, *trunk, B) == [(1, 5, 1)]  # begun again: the second beginning counts
-    assert read(C, A, *trunk, B, 3) == [(1, 5, 1)]
+    assert read(A, 3, 4, 5, A) == [(1, 3, 0)] and read(A, 5, 4, 3, A) == [(1, 3, 4)]
+    assert read(A, 3, 4, 5, B) == [(1, 2, 1)] and read(B, 3, 4, 5, A) == [(2, 3, 2)]  # marks move boundaries
+    assert read(B, 3, 4, 5, B) == [(2, 2, 3)]
+    assert read(A, 3, 4, 5, C) == read(C, 3, 4, 5, A) == read(A, 3, 4, 5) == read(3, 4, 5, A) == []  # not completed
+    assert read(A, 3, 4, B) == read(A, 3, 5, 4, A) == []  # broken off; wrong order
+    assert read(A, 6, 5, 7, 3, 4, 5, 7, 4, 6, A) == [(4, 6, 0)]  # marks decide from afar
+    assert read(C, A, 3, 4, 5, A, C) == [(2, 4, 0)] and read(A, C, 3, 4, 5, A) == []  # the nearest ones
+    assert read(A, 3, 7, 4, 5, A) == [(1, 4, 0)] and read(A, 3, 7, 6, 4, 5, A) == []  # one foreign phase, not two
 
 
 # What is drawn
 
 
-@pytest.mark.parametrize("shared", [2, 3, 4])
-def test_a_reader_of_the_true_phases_finds_every_instance_and_nothing_else(shared):
-    bench = ContextBench(shared=shared, sequences=30, dimension=2)
+@pytest.mark.parametrize("between", [0, 4, 8])
+def test_a_reader_of_the_true_phases_finds_every_instance_and_nothing_else(between):
+    bench = ContextBench(between=between, sequences=30, dimension=2)
     split = make_zoombench_context(bench, 3)
     for index, sample in enumerate(split.samples):
         timeline = draw_timeline(bench, sequence_random(3, "train", index))
-        found = read_sentences(kinds(timeline), shared)
+        found = read_sentences(kinds(timeline))
         assert found == list(timeline.matches)
+        assert len(found) == sum(what == "action" for what, _ in timeline.units)  # all that was meant, and no more
         phases = timeline.phases
         assert [phases[m.first].start / 30 for m in found] == sample.segments.starts.tolist()
         assert [phases[m.last].end / 30 for m in found] == sample.segments.ends.tolist()
         assert [split.classes[m.label] for m in found] == sample.segments.labels.tolist()
-        assert all(a.end <= b.start for a, b in zip(phases, phases[1:], strict=False))
+        assert all(a.end <= b.start for a, b in pairwise(phases))
         assert phases[-1].end / 30 <= sample.duration
+
+
+def test_marks_are_as_far_as_asked_for():
+    for between in (0, 6):
+        distances = []
+        for timeline in timelines(ContextBench(between=between, interrupted=0), 60):
+            phases = kinds(timeline)
+            for run in read_runs(phases):
+                before = [k for k in range(run.steps[0]) if phases[k] in MARKS]
+                after = [k for k in range(run.steps[-1] + 1, len(phases)) if phases[k] in MARKS]
+                distances += [run.steps[0] - before[-1] - 1, after[0] - run.steps[-1] - 1]
+        assert min(distances) == 0 and max(distances) == between
+        assert np.mean(distances) == pytest.approx(between / 2, abs=0.4)
 
 
 def share(counts: Counter, part: str, *whole: str) -> float:
@@ -137,7 +154,7 @@ def share(counts: Counter, part: str, *whole: str) -> float:
 
 
 @pytest.mark.parametrize(
-    "knobs", [{}, {"aborted": 0.2}, {"stray": 0.6}, {"interrupted": 0.8, "shared": 2}, {"aborted": 0.7, "stray": 0.1}]
+    "knobs", [{}, {"aborted": 0.2}, {"stray": 0.6}, {"interrupted": 0.8, "between": 2}, {"aborted": 0.7, "stray": 0.1}]
 )
 def test_shares_are_those_asked_for(knobs, many):
     bench = ContextBench(**knobs)
@@ -166,9 +183,9 @@ def test_every_phase_occurs_inside_and_outside_of_actions(many):
         taken = {k for match in timeline.matches for k in range(match.first, match.last + 1)}
         for k, phase in enumerate(timeline.phases):
             (inside if k in taken else outside)[phase.kind] += 1
-    assert set(inside) == set(outside) == set(range(6))
-    for phase in range(6):
-        assert 0.2 < inside[phase] / (inside[phase] + outside[phase]) < 0.8
+    assert set(inside) == {*STEPS, *OTHERS} and set(outside) == set(range(len(PHASES)))  # marks are not part of it
+    for phase in STEPS:
+        assert 0.1 < inside[phase] / (inside[phase] + outside[phase]) < 0.8
 
 
 def test_rests_and_lengths_tell_nothing(many):
@@ -196,21 +213,22 @@ def test_widths_of_boundaries_are_those_of_zoombench(many):
 
 
 def test_classes_are_named_by_their_sentences():
-    classes = context_classes(ContextBench(shared=2))
-    assert classes[:3] == ("reach-push-swing-reach", "reach-push-swing-lift", "push-swing-turn")
+    assert context_classes()[1] == "reach-push-swing-drop-lift" and len(set(context_classes())) == 8
 
 
 # No window decides
 
 
-def recorded(bench: ContextBench, phases: list[int], length: float = 40.0, rest: float = 10.0) -> ZoomSample:
-    """A sequence of these phases, all equally long, in frames; the same background and noise every time."""
+SPACING, LENGTH = 50.0, 40.0  # frames
+
+
+def recorded(bench: ContextBench, phases: list[int]) -> ZoomSample:
+    """A sequence of these phases, all equally long; the same background and noise every time."""
     timed = tuple(
-        Phase(60 + k * (length + rest), 60 + k * (length + rest) + length, phase, (1.0, 1.0))
-        for k, phase in enumerate(phases)
+        Phase(60 + k * SPACING, 60 + k * SPACING + LENGTH, phase, (1.0, 1.0)) for k, phase in enumerate(phases)
     )
-    timeline = Timeline(timed, tuple(read_sentences(phases, bench.shared)))
-    looks, scenes = draw_appearance(bench, alphabet_size(bench.shared), 0)
+    timeline = Timeline(timed, tuple(read_sentences(phases)))
+    looks, scenes = draw_appearance(bench, len(PHASES), 0)
     return record_timeline(bench, timeline, looks, scenes, np.random.default_rng(5), "one")
 
 
@@ -218,31 +236,35 @@ def boundaries(sample: ZoomSample) -> set[float]:
     return {*sample.segments.starts.tolist(), *sample.segments.ends.tolist()}
 
 
-@pytest.mark.parametrize("shared", [2, 3, 4])
+@pytest.mark.parametrize("between", [0, 3, 8])
 @pytest.mark.parametrize("side", ["start", "end"])
-def test_no_window_around_a_boundary_decides_whether_it_is_one(shared, side):
-    """Two sequences that are the same within `reach` of a point: in one of them it is a boundary, in the other not."""
-    bench = ContextBench(shared=shared, dimension=8, length=256)
-    trunk = list(range(3, 3 + shared))
-    if side == "start":  # of the opening, where the closing is that of another sentence, or none
-        first, others, near = [A, *trunk, B], [[A, *trunk, C], [A, *trunk, 3]], 0
-    else:  # of the closing
-        first, others, near = [B, *trunk[::-1], A], [[C, *trunk[::-1], A], [A, *trunk[::-1], A]], shared + 1
-    one = recorded(bench, first)
-    start = 60 + near * 50
-    point = (start if side == "start" else start + 40) / bench.fps
-    assert point in boundaries(one)
-    for phases in others:
-        other = recorded(bench, phases)
-        assert point not in boundaries(other)
-        reach = (shared + 1) * 50 - 20  # frames up to the phase that differs, without its ramp
-        at = one.grid.to_seconds(np.arange(256))
-        within = np.abs(at - point) * bench.fps < reach
-        assert within.sum() > 2 * reach / bench.stride * 0.5
-        smeared = within.copy()  # a blurred stretch reaches a little farther
-        smeared[np.flatnonzero(within)[[*range(8), *range(-8, 0)]]] = False
-        np.testing.assert_allclose(one.features[smeared], other.features[smeared], atol=1e-3)
-        assert np.abs(one.features - other.features).max() > 1
+@pytest.mark.parametrize("deciding", ["opening", "closing"])
+def test_no_window_around_a_boundary_decides_whether_it_is_one(between, side, deciding):
+    """Two sequences that are the same within a window around a point: in one of them it is a boundary, in the other
+    not. The window reaches to the mark that differs, `between` phases from the steps on either side."""
+    bench = ContextBench(dimension=8, length=700)
+    filler = [6, 7, 4, 6, 7, 6, 4, 7][:between]
+    phases = [A, *filler, *STEPS, *filler, A]
+    given_up = [*phases]
+    changed = 0 if deciding == "opening" else len(phases) - 1
+    given_up[changed] = C
+    one, other = recorded(bench, phases), recorded(bench, given_up)
+    near = 1 + between if side == "start" else between + len(STEPS)
+    point = (60 + near * SPACING + (0 if side == "start" else LENGTH)) / bench.fps
+    assert point in boundaries(one) and point not in boundaries(other)
+    first, last = 60 + changed * SPACING, 60 + changed * SPACING + LENGTH
+    reach = min(abs(point * bench.fps - first), abs(point * bench.fps - last)) - 60  # ramps and blur reach a little
+    within = np.abs(one.grid.to_seconds(np.arange(700)) - point) * bench.fps < reach
+    np.testing.assert_allclose(one.features[within], other.features[within], atol=1e-3)
+    assert between == 0 or within.sum() > 2 * (between * SPACING - 60) / bench.stride - 2
+    assert np.abs(one.features - other.features).max() > 1
+
+
+def test_marks_move_boundaries_from_afar():
+    bench = ContextBench(dimension=8, length=256)
+    filler = [6, 4, 7]
+    keeps, shifts = (recorded(bench, [mark, *filler, *STEPS, A]).segments.starts for mark in (A, B))
+    assert shifts[0] - keeps[0] == pytest.approx(SPACING / bench.fps)
 
 
 # Seeds, knobs, files
@@ -263,8 +285,8 @@ def test_the_same_seed_gives_the_same_bytes_and_others_do_not():
 
 def test_every_knob_has_an_effect():
     changes: dict[str, float] = {
-        "sequences": 4, "length": 161, "shared": 2, "aborted": 0.9, "interrupted": 1, "stray": 0.8, "dimension": 5,
-        "stride": 5, "window": 9, "fps": 25, "noise": 0.5, "signal": 5, "shortest": 0.2, "longest": 2,
+        "sequences": 4, "length": 401, "between": 2, "aborted": 0.9, "interrupted": 1, "stray": 0.8, "dimension": 5,
+        "stride": 5, "window": 9, "fps": 25, "noise": 0.5, "signal": 5, "shortest": 0.2, "longest": 1,
         "mean_rest": 0.1, "flashes_per_minute": 60, "blurs_per_minute": 60,
     }  # fmt: skip
     assert set(changes) == {field.name for field in fields(ContextBench)} - {"test_sequences"}
@@ -281,16 +303,15 @@ def test_knobs_that_cannot_be_are_refused_by_name():
     for name in SHARES:
         with pytest.raises(InputError, match=rf"{name} is a share, at most 1, got 1.5"):
             knob(**{name: 1.5})
-    for shared in (1, 5):
-        with pytest.raises(InputError, match=rf"shared must be from 2 to 4 phases, got {shared}"):
-            knob(shared=shared)
+    with pytest.raises(InputError, match="between must be at most 100 phases, got 101"):
+        knob(between=101)
     with pytest.raises(InputError, match="stray must be below 1"):
         knob(stray=1.0)
-    with pytest.raises(InputError, match=r"shortest must be at most longest \(2.5\), got 4"):
+    with pytest.raises(InputError, match=r"shortest must be at most longest \(1.4\), got 4"):
         knob(shortest=4.0)
-    assert ContextBench.parse(["shared=2", "stray=0.1"]) == ContextBench(shared=2, stray=0.1)
-    with pytest.raises(InputError, match="shared must be a whole number"):
-        ContextBench.parse(["shared=2.5"])
+    assert ContextBench.parse(["between=2", "stray=0.1"]) == ContextBench(between=2, stray=0.1)
+    with pytest.raises(InputError, match="between must be a whole number"):
+        ContextBench.parse(["between=2.5"])
 
 
 @pytest.mark.parametrize("length", [1, 20])
@@ -301,13 +322,13 @@ def test_a_short_sequence_may_hold_nothing(length):
 
 
 def test_settings_are_those_of_the_generator():
-    config = load_config("zoombench-context", ["data.sequences=2", "data.shared=2", "data.length=80"])
+    config = load_config("zoombench-context", ["data.sequences=2", "data.between=2", "data.length=80"])
     assert config.data.source == "zoombench_context"
-    assert ContextBench.of(config.data) == ContextBench(sequences=2, shared=2, length=80)
+    assert ContextBench.of(config.data) == ContextBench(sequences=2, between=2, length=80)
     assert ContextBench.of(load_config("zoombench-context").data) == ContextBench()
     loaded = load_data(config.data, 4)
     assert loaded.train is not None and digest(loaded.train) == digest(
-        make_zoombench_context(ContextBench(sequences=2, shared=2, length=80), 4)
+        make_zoombench_context(ContextBench(sequences=2, between=2, length=80), 4)
     )
 
 
@@ -322,8 +343,3 @@ def test_validation_sequences_are_neither_trained_on_nor_tested(recipe):
     arrays = [s.features.tobytes() for split in (test.train, test.test, validation.test) for s in split.samples]
     assert len(set.union(*names)) == 9 and len(set(arrays)) == 9
     assert test.test.classes == validation.test.classes
-
-
-def test_a_timeline_is_a_value():
-    timeline = timelines(knob(), 1)[0]
-    assert replace(timeline) == timeline

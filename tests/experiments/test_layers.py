@@ -47,5 +47,7 @@ def test_all_else_is_equal():
         configs = [training_config(data_set, None, 0, settings) for settings in layers.trainings(data_set).values()]
         assert [config.model.depth for config in configs] == list(layers.DEPTHS)
         assert all(config.bdr.enabled for config in configs)
-        same = [config.model_copy(update={"model": config.model.model_copy(update={"name": "x"})}) for config in configs]
+        same = [
+            config.model_copy(update={"model": config.model.model_copy(update={"name": "x"})}) for config in configs
+        ]
         assert all(config == same[0] for config in same)

@@ -118,7 +118,9 @@ def test_a_folder_means_the_files_in_it(tmp_path):
 
 def test_unknown_names_are_answered_with_the_known(tmp_path):
     for message, arguments in {
-        r"no data set 'sbahr'; there are zoombench, zoombench-context, sbhar, sbhar-windows, tug, rats": {"data_set": "sbahr"},
+        r"no data set 'sbahr'; there are zoombench, zoombench-context, sbhar, sbhar-windows, tug, rats": {
+            "data_set": "sbahr"
+        },
         r"no table 'component'; did you mean 'components'\?": {"table": "component"},
         r"no table 'x'; there are components, layers, ours": {"table": "x"},
         r"--systems: table ours has no 'tznn'; there are uniform-6,": {"systems": ["tznn"]},

@@ -22,7 +22,8 @@ RENAMED = {"sbhar-stem": "sbhar", "sbhar": "sbhar-windows"}
 @app.command(epilog="Example: tzoom bench sbhar --table systems --root data/sbhar --seeds 0,1,2")
 def bench(
     data_set: Annotated[
-        str | None, typer.Argument(metavar="DATASET", help="zoombench, zoombench-context, sbhar, sbhar-windows, tug or rats")
+        str | None,
+        typer.Argument(metavar="DATASET", help="zoombench, zoombench-context, sbhar, sbhar-windows, tug or rats"),
     ] = None,
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="The same as --set KEY=VALUE")

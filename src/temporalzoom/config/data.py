@@ -214,13 +214,13 @@ class ZoomBenchContextData(ZoomBenchData):
     """Its variant whose boundaries depend on what is far from them. `tzoom data make-zoombench-context --help`."""
 
     source: Literal["zoombench_context"]  # type: ignore[assignment]
-    shared: Annotated[int, Field(ge=2, le=4)] = 3
-    """of `zoombench_context`: phases that all actions have in common; as many lie between the ones that decide"""
-    aborted: Share = 0.5
-    """of `zoombench_context`: share of the attempts that break off, and are no instance"""
+    between: Annotated[int, Field(ge=0, le=100)] = 4
+    """of `zoombench_context`: at most so many phases stand between an action and each phase that decides about it"""
+    aborted: Share = 0.35
+    """of `zoombench_context`: share of the attempts that are given up or go wrong, and are no instance"""
     interrupted: Share = 0.3
     """of `zoombench_context`: share of the actions with a rest or a foreign phase inside"""
-    stray: BelowOne = 0.25
+    stray: BelowOne = 0.15
     """of `zoombench_context`: share of the phases that belong to no attempt"""
 
 

@@ -38,7 +38,6 @@ from temporalzoom.datasets.zoombench_signal import (
 )
 from temporalzoom.errors import InputError
 from temporalzoom.segments import Segments
-from temporalzoom.timegrid import TimeGrid
 
 PHASES = ("reach", "lift", "turn", "push", "swing", "drop", "step", "kneel", "throw", "catch", "press", "twist")
 MAY_BE_ZERO = ("window", "noise", "mean_gap", "back_to_back", "overlap", "flashes_per_minute", "blurs_per_minute")

@@ -4,10 +4,11 @@ In ZoomBench an action looks unlike what surrounds it, so that a few positions a
 In real recordings the same movement is part of an action or not, depending on what came before and what follows. Here
 every phase of an action occurs outside of actions too, looks the same there, and has ramps of the same widths:
 
-- an action is a sentence of three to six phases, read by the grammar of `zoombench_grammar`;
-- attempts are *aborted*: they begin like an action and break off, and are no instance;
+- an action is a sentence of five phases, read by the grammar of `zoombench_grammar`: whether its steps count, as what,
+  and where they begin and end, is decided by a mark before and a mark after them, with other phases *between*;
+- attempts are *aborted*: given up, broken off or in the wrong order, and are no instance;
 - actions are *interrupted*, by a rest or by a foreign phase, and go on;
-- *stray* phases, alone or as a fragment of a sentence, stand before, between and after all of them.
+- *stray* phases, alone or a few of a sentence, stand before, between and after all of them.
 
 Rests are drawn alike inside and outside of actions. Background, flashes, blur, noise, the time grid and the widths of
 boundaries are those of ZoomBench. The truth is exact: instances are what the grammar reads from the drawn phases.
@@ -25,14 +26,17 @@ from temporalzoom.config import ZoomBenchContextData
 from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.zoombench import ZoomSample
 from temporalzoom.datasets.zoombench_grammar import (
-    FEWEST_SHARED,
-    MOST_SHARED,
+    GIVES_UP,
+    KEEPS,
+    MARKS,
+    OTHERS,
     PHASES,
+    SENTENCES,
+    SHIFTS,
+    STEPS,
     Match,
-    alphabet_size,
-    foreign_phases,
+    read_runs,
     read_sentences,
-    sentences,
 )
 from temporalzoom.datasets.zoombench_knobs import parse_knobs, refuse_impossible
 from temporalzoom.datasets.zoombench_signal import (
@@ -49,29 +53,33 @@ from temporalzoom.errors import InputError
 from temporalzoom.segments import Segments
 
 MAY_BE_ZERO = (
-    "window", "noise", "mean_rest", "aborted", "interrupted", "stray", "flashes_per_minute", "blurs_per_minute",
+    "window", "noise", "mean_rest", "between", "aborted", "interrupted", "stray", "flashes_per_minute",
+    "blurs_per_minute",
 )  # fmt: skip
+MOST_BETWEEN = 100
 SHARES = ("aborted", "interrupted", "stray")
 PAUSES = 0.15  # share of the rests outside of actions that are as long as an interruption
 PAUSE = (0.8, 2.0)  # seconds of rest that interrupt
 TRIES = 200
+SPAN = 2 * len(STEPS)  # phases: steps with a foreign phase before each of them
 
 
 @dataclass(frozen=True)
 class ContextBench:
     """Knobs of the generator. Times in seconds; `noise` is the standard deviation of every channel.
 
-    shared: phases that all sentences have in common, between the ones that decide. aborted: of all attempts.
-    interrupted: of all actions. stray: of all phases, those that belong to no attempt. shortest, longest: of a phase.
+    between: how many other phases stand at most between the steps of an action and each of the marks that decide.
+    aborted: of all attempts. interrupted: of all actions. stray: of all phases, those that belong to no attempt.
+    shortest, longest: of a phase.
     """
 
     sequences: int = 96
     test_sequences: int = 48
     length: int = 512
-    shared: int = 3
-    aborted: float = 0.5
+    between: int = 4
+    aborted: float = 0.35
     interrupted: float = 0.3
-    stray: float = 0.25
+    stray: float = 0.15
     dimension: int = 32
     stride: float = 4.0
     window: float = 8.0
@@ -79,17 +87,15 @@ class ContextBench:
     noise: float = 1.0
     signal: float = 6.0
     shortest: float = 0.27
-    longest: float = 4.0
-    mean_rest: float = 0.3
+    longest: float = 1.4
+    mean_rest: float = 0.2
     flashes_per_minute: float = 6.0
     blurs_per_minute: float = 3.0
 
     def __post_init__(self) -> None:
         refuse_impossible(self, "zoombench_context", MAY_BE_ZERO)
-        if not FEWEST_SHARED <= self.shared <= MOST_SHARED:
-            raise InputError(
-                f"zoombench_context: shared must be from {FEWEST_SHARED} to {MOST_SHARED} phases, got {self.shared}"
-            )
+        if self.between > MOST_BETWEEN:
+            raise InputError(f"zoombench_context: between must be at most {MOST_BETWEEN} phases, got {self.between}")
         for name in SHARES:
             if getattr(self, name) > 1:
                 raise InputError(f"zoombench_context: {name} is a share, at most 1, got {getattr(self, name):g}")
@@ -103,7 +109,7 @@ class ContextBench:
     @classmethod
     def of(cls, data: ZoomBenchContextData) -> ContextBench:
         """The benchmark that a configuration asks for."""
-        knobs = ("sequences", "test_sequences", "length", "shared", *SHARES)
+        knobs = ("sequences", "test_sequences", "length", "between", *SHARES)
         return cls(**{knob: getattr(data, knob) for knob in knobs})
 
     @classmethod
@@ -127,7 +133,7 @@ class Timeline:
     """What happens in a sequence, before anything is recorded: phases in time, and the sentences that they complete.
 
     units: what each run of phases was drawn as, `(what, count)` with what `action`, `aborted` or `stray`. interrupted:
-    of the matches, whether something came between.
+    of the matches, whether something came between their steps.
     """
 
     phases: tuple[Phase, ...]
@@ -136,20 +142,20 @@ class Timeline:
     interrupted: tuple[bool, ...] = ()
 
 
-def context_classes(bench: ContextBench) -> tuple[str, ...]:
+def context_classes() -> tuple[str, ...]:
     """Class names are their sentences: `reach-push-swing-drop-lift`."""
-    return tuple("-".join(PHASES[phase] for phase in sentence) for sentence in sentences(bench.shared))
+    return tuple("-".join(PHASES[phase] for phase in sentence) for sentence in SENTENCES)
 
 
 def make_zoombench_context(bench: ContextBench, seed: int = 0, subset: str = "train") -> Split:
     """One subset. Subsets share the look of the phases (drawn from `seed` alone) and differ in everything else."""
-    looks, scenes = draw_appearance(bench, alphabet_size(bench.shared), seed)
+    looks, scenes = draw_appearance(bench, len(PHASES), seed)
     samples = []
     for index in range(bench.sequences if subset == "train" else bench.test_sequences):
         random = sequence_random(seed, subset, index)
         timeline = draw_timeline(bench, random)
         samples.append(record_timeline(bench, timeline, looks, scenes, random, f"{subset}_{index:04d}"))
-    return Split(tuple(samples), context_classes(bench))
+    return Split(tuple(samples), context_classes())
 
 
 def sequence_random(seed: int, subset: str, index: int) -> np.random.Generator:
@@ -175,7 +181,7 @@ def record_timeline(
         present = presence(bench, times, phase.start, phase.end, phase.widths)
         features += strength * np.outer(present, looks[phase.kind] + style)
     recorded = disturbed(bench, features, times, duration, random)
-    classes, phases = context_classes(bench), timeline.phases
+    classes, phases = context_classes(), timeline.phases
     segments = Segments(
         [phases[match.first].start / bench.fps for match in timeline.matches],
         [phases[match.last].end / bench.fps for match in timeline.matches],
@@ -189,28 +195,28 @@ def draw_timeline(bench: ContextBench, random: np.random.Generator) -> Timeline:
     """Attempts and stray phases one after the other, until the sequence is full."""
     frames = signal_grid(bench).duration(bench.length) * bench.fps
     phases: list[Phase] = []
-    matches: list[Match] = []
     units: list[tuple[str, int]] = []
     interrupted: list[bool] = []
     cursor = _rest(bench, random)
     while True:
         what = _draw_unit(bench, random)
-        kinds, label, rests = _draw_kinds(bench, what, [phase.kind for phase in phases], random)
+        kinds, pauses, broken_up = _draw_kinds(bench, what, [phase.kind for phase in phases], random)
         drawn: list[Phase] = []
-        for rest, kind in zip(rests, kinds, strict=True):
+        for kind, pause in zip(kinds, pauses, strict=True):
             length = np.exp(random.uniform(np.log(bench.shortest), np.log(bench.longest))) * bench.fps
-            start = cursor + rest * bench.fps
+            start = cursor + pause * bench.fps
             drawn.append(Phase(start, start + length, kind, (draw_width(length, random), draw_width(length, random))))
             cursor = start + length + _rest(bench, random)
         if drawn[-1].end > frames:
-            return Timeline(tuple(phases), tuple(matches), tuple(units), tuple(interrupted))
-        if label is not None:
-            matches.append(Match(len(phases), len(phases) + len(drawn) - 1, label))
-            interrupted.append(any(rests[1:]) or len(drawn) > len(sentences(bench.shared)[label]))
+            break
         phases += drawn
         units.append((what, len(drawn)))
+        if what == "action":
+            interrupted.append(broken_up)
         if random.random() < PAUSES:
             cursor += random.uniform(*PAUSE) * bench.fps
+    matches = read_sentences([phase.kind for phase in phases])
+    return Timeline(tuple(phases), tuple(matches), tuple(units), tuple(interrupted))
 
 
 def _rest(bench: ContextBench, random: np.random.Generator) -> float:
@@ -220,11 +226,9 @@ def _rest(bench: ContextBench, random: np.random.Generator) -> float:
 
 def _draw_unit(bench: ContextBench, random: np.random.Generator) -> str:
     """What comes next: such that of all phases the share `stray` belongs to no attempt."""
-    lengths = [len(sentence) for sentence in sentences(bench.shared)]
-    action = np.mean(lengths) + 0.5 * bench.interrupted  # half of the interruptions are phases
-    nothing = 0.5 * np.mean(lengths) / 2 + 0.5 * np.mean(lengths)  # breaks off after 1 to n - 1 phases, or goes on
-    attempt = (1 - bench.aborted) * action + bench.aborted * nothing
-    fragment = 1.5  # one or two
+    attempt = 2 + len(STEPS) + bench.between + 0.5 * bench.interrupted * (1 - bench.aborted)
+    attempt -= 0.5 * bench.aborted  # a third breaks off, one or two steps early
+    fragment = 2.0  # one to three
     probability = bench.stray * attempt / (bench.stray * attempt + (1 - bench.stray) * fragment)
     if random.random() < probability:
         return "stray"
@@ -233,54 +237,55 @@ def _draw_unit(bench: ContextBench, random: np.random.Generator) -> str:
 
 def _draw_kinds(
     bench: ContextBench, what: str, before: list[int], random: np.random.Generator
-) -> tuple[list[int], int | None, list[float]]:
-    """Phases of a unit, the label if it is an action, and the rests in seconds that interrupt it.
+) -> tuple[list[int], list[float], bool]:
+    """Phases of a unit, the seconds of rest before each that interrupt it, and whether anything does.
 
-    What would complete a sentence that nobody meant, together with what came before, is drawn again.
+    What would complete steps that nobody meant, together with what came before, is drawn again.
     """
+    runs = len(read_runs(before[-SPAN:]))
     for _ in range(TRIES):
-        label = int(random.integers(len(sentences(bench.shared))))
-        sentence = list(sentences(bench.shared)[label])
-        rests = [0.0] * len(sentence)
-        if what == "action":
-            kinds, rests = _interrupted(bench, sentence, random)
-        elif what == "aborted":
-            kinds = _aborted(sentence, random)
+        if what == "stray":
+            steps, kinds, meant = [], _fragment(random), 0
         else:
-            count = int(random.integers(1, 3))
-            first = random.integers(len(sentence) - count + 1)
-            kinds = sentence[first : first + count]
-        if _as_meant([*before, *kinds], len(before), label if what == "action" else None, bench.shared):
-            return kinds, label if what == "action" else None, rests[: len(kinds)]
+            steps, marks = _draw_attempt(what, random)
+            pieces = ([marks[0]], _others(bench, random), steps, _others(bench, random), [marks[1]])
+            kinds = [kind for piece in pieces for kind in piece]
+            meant = len(read_runs(steps))
+        pauses, broken_up = [0.0] * len(kinds), False
+        if what == "action" and random.random() < bench.interrupted:
+            broken_up = True
+            at = kinds.index(steps[0], len(pieces[0]) + len(pieces[1])) + int(random.integers(1, len(STEPS)))
+            if random.random() < 0.5:
+                kinds.insert(at, int(random.choice(OTHERS)))
+                pauses.append(0.0)
+            else:
+                pauses[at] = random.uniform(*PAUSE)
+        if len(read_runs([*before[-SPAN:], *kinds])) == runs + meant:
+            return kinds, pauses, broken_up
     raise InputError(f"zoombench_context: no {what} phases fit what came before; other knobs are needed")
 
 
-def _as_meant(phases: list[int], new: int, label: int | None, shared: int) -> bool:
-    """Whether the phases from `new` on complete the sentence that they are meant to be, or none, and nothing else."""
-    reach = 2 * (shared + 2)  # the longest sentence, with a foreign phase before each of its phases
-    tail = max(0, new - reach)
-    found = [m for m in read_sentences(phases[tail:], shared) if m.last >= new - tail]
-    return found == ([] if label is None else [Match(new - tail, len(phases) - tail - 1, label)])
+def _draw_attempt(what: str, random: np.random.Generator) -> tuple[list[int], tuple[int, int]]:
+    """The steps and the two marks of an action, or of an attempt that comes to nothing."""
+    steps = list(STEPS if random.random() < 0.5 else STEPS[::-1])
+    marks = [int(mark) for mark in random.choice((KEEPS, SHIFTS), 2)]
+    if what == "aborted":
+        lot = random.integers(3)
+        if lot == 0:  # given up, before or after
+            marks[random.integers(2)] = GIVES_UP
+        elif lot == 1:  # broken off
+            steps = steps[: random.integers(1, len(steps))]
+        else:  # in the wrong order
+            at = int(random.integers(1, len(steps)))
+            steps[at - 1], steps[at] = steps[at], steps[at - 1]
+    return steps, (marks[0], marks[1])
 
 
-def _aborted(sentence: list[int], random: np.random.Generator) -> list[int]:
-    """An attempt that comes to nothing: it breaks off, or two of its phases come in the wrong order."""
-    if random.random() < 0.5:
-        return sentence[: random.integers(1, len(sentence))]
-    at = int(random.integers(1, len(sentence)))
-    return [*sentence[: at - 1], sentence[at], sentence[at - 1], *sentence[at + 1 :]]
+def _others(bench: ContextBench, random: np.random.Generator) -> list[int]:
+    """What stands between the steps and a mark: anything but marks."""
+    return [int(kind) for kind in random.choice((*STEPS, *OTHERS), random.integers(bench.between + 1))]
 
 
-def _interrupted(
-    bench: ContextBench, sentence: list[int], random: np.random.Generator
-) -> tuple[list[int], list[float]]:
-    """A sentence, in a share of cases with one interruption: a foreign phase or a rest."""
-    kinds, rests = list(sentence), [0.0] * len(sentence)
-    if random.random() < bench.interrupted:
-        at = int(random.integers(1, len(sentence)))
-        if random.random() < 0.5:
-            kinds.insert(at, int(random.choice(foreign_phases(tuple(sentence), bench.shared))))
-            rests.append(0.0)
-        else:
-            rests[at] = random.uniform(*PAUSE)
-    return kinds, rests
+def _fragment(random: np.random.Generator) -> list[int]:
+    """One to three phases of any kind."""
+    return [int(kind) for kind in random.choice((*MARKS, *STEPS, *OTHERS), random.integers(1, 4))]

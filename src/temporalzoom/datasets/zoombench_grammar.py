@@ -1,15 +1,16 @@
 """The grammar of ZoomBench's variant `context`: which sequences of phases are actions, and how they are read.
 
-An action is a *sentence*, the phases of its class in order. All classes share a *trunk* of `shared` phases, forward or
-backward, and differ in what comes before and after it (a, b, c: openings and closings; > and <: the trunk):
+Phases are *marks* (a, b, c), *steps* (1, 2, 3) and others that mean nothing. An action is a sentence of five phases: a
+mark, the three steps in order, forward or backward, and a mark. Classes are the eight of
+`a 123 a` to `b 321 b`.
 
-    a > a     a > b     > c     c <     b < a     b < b
-
-- The label depends on both ends at once, and on the order of the trunk between them. Nothing on one side tells it.
-- A boundary depends on the other end: in `a > b` the action starts at `a`, in `a > c` at the trunk, and `a` is none of
-  it; in `b < a` it ends with `a`, in `c < a` before it.
-- A sentence that breaks off is nothing, nor is one with a phase missing or in another order.
-- Between two phases of a sentence there may be one foreign phase: one that its sentence does not have.
+- The steps are the action, the marks decide: the last mark before the steps, and the first one after them, with any
+  number of other phases between. They may be far, and nothing near tells them.
+- An action counts only if it is completed: `c` as one of the two marks, steps that break off or come in another order
+  make it nothing.
+- Boundaries depend on the marks too: after `b` the first step only prepares, and the action starts with the second;
+  before `b` the last step only follows up, and the action ends before it.
+- Between two steps there may be one phase without a meaning.
 - Rests mean nothing, however long they are.
 """
 
@@ -18,56 +19,67 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-PHASES = ("reach", "lift", "turn", "push", "swing", "drop", "step")
-ENDS = 3  # a, b, c of above: the first phases of the alphabet, the others are the trunk
-FEWEST_SHARED, MOST_SHARED = 2, len(PHASES) - ENDS
-
+PHASES = ("reach", "lift", "turn", "push", "swing", "drop", "step", "kneel")
+MARKS, STEPS, OTHERS = (0, 1, 2), (3, 4, 5), (6, 7)
+KEEPS, SHIFTS, GIVES_UP = MARKS  # what a mark does to the boundary on its side: nothing, or moves it inward, or undoes
 Sentence = tuple[int, ...]
+# Neighbours differ in the last phase, those four apart in the order of the steps alone.
+SENTENCES: tuple[Sentence, ...] = tuple(
+    (opening, *steps, closing)
+    for steps in (STEPS, STEPS[::-1])
+    for opening in (KEEPS, SHIFTS)
+    for closing in (KEEPS, SHIFTS)
+)
+
+
+class Run(NamedTuple):
+    """Completed steps in a sequence of phases: where each of them is."""
+
+    steps: tuple[int, ...]
+    backward: bool
 
 
 class Match(NamedTuple):
-    """A sentence in a sequence of phases: the first of its phases, the last, and which sentence it is."""
+    """An action in a sequence of phases: the first phase that belongs to it, the last one, and its sentence."""
 
     first: int
     last: int
     label: int
 
 
-def sentences(shared: int) -> tuple[Sentence, ...]:
-    """The sentence of every class, as indices into `PHASES`."""
-    a, b, c = range(ENDS)
-    trunk = tuple(range(ENDS, ENDS + shared))
-    knurt = trunk[::-1]
-    return ((a, *trunk, a), (a, *trunk, b), (*trunk, c), (c, *knurt), (b, *knurt, a), (b, *knurt, b))
-
-
-def alphabet_size(shared: int) -> int:
-    return ENDS + shared
-
-
-def foreign_phases(sentence: Sentence, shared: int) -> list[int]:
-    """Those that may interrupt it."""
-    return [phase for phase in range(alphabet_size(shared)) if phase not in sentence]
-
-
-def read_sentences(phases: Sequence[int], shared: int) -> list[Match]:
-    """Every completed sentence in a sequence of phases, in the order of their first phases."""
+def read_sentences(phases: Sequence[int]) -> list[Match]:
+    """Every completed action in a sequence of phases, in time."""
     found = []
-    for first in range(len(phases)):
-        for label, sentence in enumerate(sentences(shared)):
-            last = _read(phases, first, sentence)
-            if last is not None:
-                found.append(Match(first, last, label))
+    for run in read_runs(phases):
+        opening = next((phase for phase in reversed(phases[: run.steps[0]]) if phase in MARKS), GIVES_UP)
+        closing = next((phase for phase in phases[run.steps[-1] + 1 :] if phase in MARKS), GIVES_UP)
+        if GIVES_UP not in (opening, closing):
+            order = STEPS[::-1] if run.backward else STEPS
+            first, last = run.steps[opening == SHIFTS], run.steps[-2 if closing == SHIFTS else -1]
+            found.append(Match(first, last, SENTENCES.index((opening, *order, closing))))
     return found
 
 
-def _read(phases: Sequence[int], first: int, sentence: Sentence) -> int | None:
-    """Where a sentence that begins at `first` is completed; None: it is not."""
-    at = first - 1
-    for number, wanted in enumerate(sentence):
-        at += 1
-        if number and at < len(phases) and phases[at] not in sentence:
-            at += 1  # foreign; a second one breaks it off
-        if at >= len(phases) or phases[at] != wanted:
+def read_runs(phases: Sequence[int]) -> list[Run]:
+    """All three steps in order, whatever the marks are."""
+    found = []
+    for first, phase in enumerate(phases):
+        if phase in (STEPS[0], STEPS[-1]):
+            backward = phase == STEPS[-1]
+            steps = _steps(phases, first, STEPS[::-1] if backward else STEPS)
+            if steps is not None:
+                found.append(Run(steps, backward))
+    return found
+
+
+def _steps(phases: Sequence[int], first: int, wanted: Sequence[int]) -> tuple[int, ...] | None:
+    """Where steps that begin at `first` are; None: they are not completed."""
+    places = [first]
+    for step in wanted[1:]:
+        at = places[-1] + 1
+        if at < len(phases) and phases[at] in OTHERS:
+            at += 1  # a second one breaks it off
+        if at >= len(phases) or phases[at] != step:
             return None
-    return at
+        places.append(at)
+    return tuple(places)

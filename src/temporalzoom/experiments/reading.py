@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from temporalzoom.experiments.data_sets import default_seeds
-from temporalzoom.experiments.rendering import Grid, Interval
+from temporalzoom.experiments.rendering import Cell, Grid, Interval
 from temporalzoom.metrics.significance import holm
 
 SHOWN = ("0.5", "0.7", "0.8", "0.9")
@@ -76,7 +76,7 @@ def corrected_differences(results: Results) -> list[tuple[str, list[Interval]]]:
 
 def differences_grid(results: Results) -> Grid:
     """One row per comparison, with stars."""
-    rows = [[name, *cells] for name, cells in corrected_differences(results)]
+    rows: list[list[Cell]] = [[name, *cells] for name, cells in corrected_differences(results)]
     count = len(rows) * len(LEVELS)
     title = f"Differences, paired by recording; * significant (Holm over these {count}, 5 %)"
     return Grid(title, ("difference", *LEVELS), rows)
