@@ -47,7 +47,7 @@ def make_zoombench(
 
 @data_app.command(
     "make-zoombench-context",
-    epilog="Example: tzoom data make-zoombench-context --out data/context sequences=20 shared=4 aborted=0.7",
+    epilog="Example: tzoom data make-zoombench-context --out data/context sequences=20 between=8 aborted=0.7",
 )
 def make_zoombench_context(
     out: Annotated[Path, typer.Option(help="Folder for annotations.json, features/ and config.yaml")],

@@ -4,7 +4,7 @@ In ZoomBench an action looks unlike what surrounds it, so that a few positions a
 In real recordings the same movement is part of an action or not, depending on what came before and what follows. Here
 every phase of an action occurs outside of actions too, looks the same there, and has ramps of the same widths:
 
-- an action is a sentence of five phases, read by the grammar of `zoombench_grammar`: whether its steps count, as what,
+- an action is a sentence of six phases, read by the grammar of `zoombench_grammar`: whether its steps count, as what,
   and where they begin and end, is decided by a mark before and a mark after them, with other phases *between*;
 - attempts are *aborted*: given up, broken off or in the wrong order, and are no instance;
 - actions are *interrupted*, by a rest or by a foreign phase, and go on;
@@ -86,7 +86,7 @@ class ContextBench:
     fps: float = 30.0
     noise: float = 1.0
     signal: float = 6.0
-    shortest: float = 0.27
+    shortest: float = 0.35
     longest: float = 1.4
     mean_rest: float = 0.2
     flashes_per_minute: float = 6.0
@@ -143,7 +143,7 @@ class Timeline:
 
 
 def context_classes() -> tuple[str, ...]:
-    """Class names are their sentences: `reach-push-swing-drop-lift`."""
+    """Class names are their sentences: `reach-push-swing-drop-step-lift`."""
     return tuple("-".join(PHASES[phase] for phase in sentence) for sentence in SENTENCES)
 
 
@@ -227,7 +227,7 @@ def _rest(bench: ContextBench, random: np.random.Generator) -> float:
 def _draw_unit(bench: ContextBench, random: np.random.Generator) -> str:
     """What comes next: such that of all phases the share `stray` belongs to no attempt."""
     attempt = 2 + len(STEPS) + bench.between + 0.5 * bench.interrupted * (1 - bench.aborted)
-    attempt -= 0.5 * bench.aborted  # a third breaks off, one or two steps early
+    attempt -= len(STEPS) / 6 * bench.aborted  # a third breaks off, half of its steps early on average
     fragment = 2.0  # one to three
     probability = bench.stray * attempt / (bench.stray * attempt + (1 - bench.stray) * fragment)
     if random.random() < probability:

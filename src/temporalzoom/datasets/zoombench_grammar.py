@@ -1,8 +1,7 @@
 """The grammar of ZoomBench's variant `context`: which sequences of phases are actions, and how they are read.
 
-Phases are *marks* (a, b, c), *steps* (1, 2, 3) and others that mean nothing. An action is a sentence of five phases: a
-mark, the three steps in order, forward or backward, and a mark. Classes are the eight of
-`a 123 a` to `b 321 b`.
+Phases are *marks* (a, b, c), *steps* (1 to 4) and others that mean nothing. An action is a sentence of six phases: a
+mark, the four steps in order, forward or backward, and a mark. Classes are the eight of `a 1234 a` to `b 4321 b`.
 
 - The steps are the action, the marks decide: the last mark before the steps, and the first one after them, with any
   number of other phases between. They may be far, and nothing near tells them.
@@ -19,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-PHASES = ("reach", "lift", "turn", "push", "swing", "drop", "step", "kneel")
-MARKS, STEPS, OTHERS = (0, 1, 2), (3, 4, 5), (6, 7)
+PHASES = ("reach", "lift", "turn", "push", "swing", "drop", "step", "kneel", "throw")
+MARKS, STEPS, OTHERS = (0, 1, 2), (3, 4, 5, 6), (7, 8)
 KEEPS, SHIFTS, GIVES_UP = MARKS  # what a mark does to the boundary on its side: nothing, or moves it inward, or undoes
 Sentence = tuple[int, ...]
 # Neighbours differ in the last phase, those four apart in the order of the steps alone.
@@ -61,7 +60,7 @@ def read_sentences(phases: Sequence[int]) -> list[Match]:
 
 
 def read_runs(phases: Sequence[int]) -> list[Run]:
-    """All three steps in order, whatever the marks are."""
+    """All steps in order, whatever the marks are."""
     found = []
     for first, phase in enumerate(phases):
         if phase in (STEPS[0], STEPS[-1]):
