@@ -245,16 +245,14 @@ def _draw_kinds(
     runs = len(read_runs(before[-SPAN:]))
     for _ in range(TRIES):
         if what == "stray":
-            steps, kinds, meant = [], _fragment(random), 0
+            kinds, first, meant = _fragment(random), 0, 0
         else:
             steps, marks = _draw_attempt(what, random)
-            pieces = ([marks[0]], _others(bench, random), steps, _others(bench, random), [marks[1]])
-            kinds = [kind for piece in pieces for kind in piece]
-            meant = len(read_runs(steps))
+            opening, closing = [marks[0], *_others(bench, random)], [*_others(bench, random), marks[1]]
+            kinds, first, meant = [*opening, *steps, *closing], len(opening), len(read_runs(steps))
         pauses, broken_up = [0.0] * len(kinds), False
         if what == "action" and random.random() < bench.interrupted:
-            broken_up = True
-            at = kinds.index(steps[0], len(pieces[0]) + len(pieces[1])) + int(random.integers(1, len(STEPS)))
+            broken_up, at = True, first + int(random.integers(1, len(STEPS)))
             if random.random() < 0.5:
                 kinds.insert(at, int(random.choice(OTHERS)))
                 pauses.append(0.0)
