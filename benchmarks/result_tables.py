@@ -1,4 +1,5 @@
-"""Put the results of `tzoom bench` into the README, docs/real-data.md and docs/detectors.md, between their markers.
+"""Put the results of `tzoom bench` into the README, docs/real-data.md and docs/detectors.md, between their markers, and
+write docs/results: one page per table, with every data set that it is about, and what was not run.
 
     python benchmarks/result_tables.py runs/bench/sbhar/results.json --write
 
@@ -18,14 +19,18 @@ from pathlib import Path
 from typing import Any
 
 from temporalzoom.atomic import replacing
+from temporalzoom.experiments.data_sets import DATA_SETS
 from temporalzoom.experiments.provenance import outdated
 from temporalzoom.experiments.reading import DEFAULT_TABLE
-from temporalzoom.experiments.registry import command_of, read_results
+from temporalzoom.experiments.registry import command_of, data_sets_of, find_table, read_results, table_names
 from temporalzoom.experiments.rendering import Grid, markdown
 
 PROJECT = Path(__file__).resolve().parents[1]
 STORED = PROJECT / "benchmarks" / "results"
 PAGES = (PROJECT / "README.md", PROJECT / "docs" / "real-data.md", PROJECT / "docs" / "detectors.md")
+RESULTS = PROJECT / "docs" / "results"
+GENERATED = "<!-- written by `python benchmarks/result_tables.py --write`: changes here are lost -->"
+NOT_RUN = "Not run yet"
 MARKED = re.compile(r"(<!-- results:([\w.-]+) [^\n]*-->\n).*?(<!-- /results -->)", re.S)
 REDUCED = re.compile(r" only ([^\n]+?) by ")
 
@@ -66,6 +71,44 @@ def filled(page: str, results: dict[str, dict[str, Any]]) -> str:
     return MARKED.sub(block, page)
 
 
+def result_pages(stored: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """By the name of a file in docs/results: a page for each table, and `README.md`, which lists them."""
+    pages = {f"{table}.md": table_page(table, stored) for table in table_names()}
+    lines = ["# Results", "", GENERATED, ""]
+    lines += ["One page per table of `tzoom bench`, from the stored results in `benchmarks/results`.", ""]
+    lines += [f"| table | about | {' | '.join(DATA_SETS)} |", "|---|---|" + "---|" * len(DATA_SETS)]
+    for table in table_names():
+        about = data_sets_of(find_table(table))
+        cells = [_state(of_table(stored, table, name)) if name in about else "-" for name in DATA_SETS]
+        lines.append(f"| [{table}]({table}.md) | {find_table(table).SUMMARY} | {' | '.join(cells)} |")
+    return {"README.md": "\n".join([*lines, ""]), **pages}
+
+
+def table_page(table: str, stored: dict[str, dict[str, Any]]) -> str:
+    """Every data set that a table is about: what was measured, or that nothing was, and the command for it."""
+    lines = [f"# Table {table}", "", GENERATED, "", f"{find_table(table).SUMMARY}.", ""]
+    lines += ["How to read it: [real recordings](../real-data.md#how-to-read-the-tables).", ""]
+    for data_set in data_sets_of(find_table(table)):
+        lines += [f"## {data_set}", ""]
+        found = of_table(stored, table, data_set)
+        command = f"tzoom bench {data_set}" + ("" if table == DEFAULT_TABLE else f" --table {table}")
+        lines += [text for results in found for text in (rendered(results), "")] or [f"{NOT_RUN}: `{command}`", ""]
+    return "\n".join(lines)
+
+
+def of_table(stored: dict[str, dict[str, Any]], table: str, data_set: str) -> list[dict[str, Any]]:
+    """What was stored of a table on a data set: one result, or one more with folds."""
+    return [found for found in stored.values() if found["table"] == table and found["data_set"] == data_set]
+
+
+def _state(found: list[dict[str, Any]]) -> str:
+    """A word for the overview; whether it is of an earlier version is said on the page."""
+    if not found:
+        return "not run"
+    seeds = len(found[0]["seeds"])
+    return f"{found[0]['test_recordings']} recordings, {seeds} seed{'s' if seeds > 1 else ''}"
+
+
 def stored_results() -> dict[str, dict[str, Any]]:
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(STORED.glob("*.json"))}
 
@@ -87,6 +130,8 @@ def main() -> None:
         if not options.write:
             print(rendered(new))
             return
+        if new.get("quick"):
+            raise SystemExit(f"{options.results}: of a quick run, which shows that a table works: no result to store")
         with replacing(STORED / f"{options.name or stored_name(new)}.json") as file:
             json.dump(new, file, indent=1)
     if not options.write:
@@ -96,6 +141,9 @@ def main() -> None:
     for page in PAGES:
         text = filled(page.read_text(encoding="utf-8"), stored_results())
         with replacing(page) as file:
+            file.write(text)
+    for name, text in result_pages(stored_results()).items():
+        with replacing(RESULTS / name) as file:
             file.write(text)
 
 

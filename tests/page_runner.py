@@ -40,7 +40,7 @@ FEW_STEPS = """
 training.steps=2 training.batch_size=2 training.length=48 training.warmup_steps=1 model.width=16
 inference.min_score=1e-6
 """.split()
-FEW_SEQUENCES = "data.sequences=4 data.test_sequences=2 data.length=96".split()
+FEW_SEQUENCES = "data.sequences=4 data.test_sequences=2 data.length=320".split()
 FEW_FRAMES = "training.length=8 backbone.size=32 backbone.trainable=1".split()
 CLIPS = 4
 SMALL = (
@@ -169,7 +169,7 @@ def smaller(words: list[str], folder: Path) -> list[str]:
     if name in ("train", "data check", "cost") and values["config"] is not None:
         words = [*words, *(f"--set={setting}" for setting in few(name, values))]
     if name == "bench" and not values["show"]:
-        sequences = FEW_SEQUENCES if values["data_set"] == "zoombench" else []
+        sequences = FEW_SEQUENCES if values["data_set"].startswith("zoombench") else []
         words = [*words, "--seeds", "0", *(f"--set={setting}" for setting in (*FEW_STEPS, *sequences))]
     if name == "fit":
         count = [] if values["members"] else ["--members", "2"]
@@ -192,13 +192,13 @@ def few(name: str, values: dict[str, Any]) -> list[str]:
     data = load_config(values["config"], settings_of(values)).data
     steps = FEW_STEPS if name == "train" else []
     frames = FEW_FRAMES if name == "train" and getattr(data, "videos", None) is not None else []
-    return [*steps, *frames, *(FEW_SEQUENCES if data.source == "zoombench" else [])]
+    return [*steps, *frames, *(FEW_SEQUENCES if data.source.startswith("zoombench") else [])]
 
 
 def in_few_steps(path: Any = None, overrides: Any = ()) -> Any:
     """`load_config` for a snippet: its own width, but few steps and sequences."""
     settings = [setting for setting in FEW_STEPS if not setting.startswith("model.")]
-    if load_config(path, overrides).data.source == "zoombench":
+    if load_config(path, overrides).data.source.startswith("zoombench"):
         settings += FEW_SEQUENCES
     return load_config(path, [*overrides, *settings])
 

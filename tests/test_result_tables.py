@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from temporalzoom.experiments import provenance
+from temporalzoom.experiments.registry import data_sets_of, find_table, table_names
 from temporalzoom.experiments.tables.retrofit import added_lines
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -34,6 +35,32 @@ def test_pages_and_stored_results_agree(page):
     # Nobody knows what measured results without a commit: they are marked, whatever has changed since.
     unknown = sum("provenance" not in stored[name] for name in names)
     assert text.count(f"{EARLIER} (unknown)") >= unknown
+
+
+def test_every_table_has_a_page_that_lists_what_was_not_run():
+    stored = result_tables.stored_results()
+    pages = result_tables.result_pages(stored)
+    written = {path.name for path in result_tables.RESULTS.glob("*.md")}
+    assert written == set(pages) == {"README.md", *(f"{table}.md" for table in table_names())}
+    for name, text in pages.items():
+        assert without_origin((result_tables.RESULTS / name).read_text(encoding="utf-8")) == without_origin(text), name
+    for table in table_names():
+        for data_set in data_sets_of(find_table(table)):
+            assert f"\n## {data_set}\n" in pages[f"{table}.md"]
+            found = result_tables.of_table(stored, table, data_set)
+            section = pages[f"{table}.md"].split(f"\n## {data_set}\n")[1].split("\n## ")[0]
+            assert (result_tables.NOT_RUN in section) == (not found)
+            assert section.count("test recordings") + section.count("has not seen its subject") == len(found)
+    assert "not run" in pages["README.md"]
+
+
+def test_quick_results_are_never_stored(tmp_path, monkeypatch):
+    quick = next(iter(result_tables.stored_results().values())) | {"quick": True}
+    (tmp_path / "quick.json").write_text(json.dumps(quick))
+    monkeypatch.setattr("sys.argv", ["result_tables.py", str(tmp_path / "quick.json"), "--write"])
+    with pytest.raises(SystemExit, match="of a quick run"):
+        result_tables.main()
+    assert "quick" in result_tables.rendered(quick) and "--quick" in result_tables.command_of(quick)
 
 
 def test_a_changed_number_changes_the_page():

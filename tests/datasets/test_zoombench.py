@@ -17,14 +17,12 @@ from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.statistics import overlapping_instances
 from temporalzoom.datasets.zoombench import (
     MAY_BE_ZERO,
-    SHARPNESS_KINDS,
     ZoomBench,
     ZoomSample,
     make_zoombench,
-    sharpness_kind,
     zoombench_classes,
-    zoombench_grid,
 )
+from temporalzoom.datasets.zoombench_signal import SHARPNESS_KINDS, sharpness_kind, signal_grid
 from temporalzoom.errors import InputError
 
 SMALL = {"sequences": 3, "test_sequences": 2, "length": 96, "dimension": 4}
@@ -78,6 +76,24 @@ def test_the_same_seed_gives_the_same_bytes_in_another_process(subset: str):
     environment = {**os.environ, "PYTHONHASHSEED": "123"}  # an order of a set would show
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.strip() == digest(make_zoombench(knob(), 5, subset))
+
+
+def test_the_sequences_are_those_of_every_earlier_version():
+    """Stored values: tables of different versions are about the same sequences."""
+    bench = ZoomBench(sequences=2, test_sequences=2, length=128, dimension=6)
+    sums = {"train": (617.199406163767, 49.19270604560188), "test": (-137.95659330720082, -132.28256046868046)}
+    splits = {subset: make_zoombench(bench, 3, subset) for subset in sums}
+    for subset, expected in sums.items():
+        found = [sample.features.astype(np.float64).sum() for sample in splits[subset].samples]
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    second = splits["train"].samples[1]
+    assert second.segments.labels.tolist() == ["drop-swing", "lift-reach", "swing-drop"]
+    np.testing.assert_allclose(second.segments.starts, [3.4484921486625466, 8.83477365552518, 11.146787621553788])
+    np.testing.assert_allclose(second.segments.ends, [5.964058055832902, 9.560005828191963, 11.972004480044877])
+    assert isinstance(second, ZoomSample)
+    np.testing.assert_allclose(second.boundary_widths[0], [3.341696415104782, 2.867661853430552])
+    expected = [2.3775410652160645, -2.5355043411254883, 1.5868746042251587, 0.02429317682981491]
+    np.testing.assert_allclose(second.features[77, :4], expected, atol=1e-5)
 
 
 def test_seeds_subsets_and_sequences_differ():
@@ -141,7 +157,7 @@ def test_counts_shapes_and_times_are_what_was_asked_for():
         for sample in split.samples:
             assert sample.features.shape == (96, 4) and sample.features.dtype == np.float32
             assert sample.duration == pytest.approx((95 * 2 + 16) / 25)
-            assert sample.grid == zoombench_grid(bench)
+            assert sample.grid == signal_grid(bench)
             assert isinstance(sample, ZoomSample) and sample.boundary_widths.shape == (len(sample.segments), 2)
 
 

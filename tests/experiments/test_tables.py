@@ -21,7 +21,7 @@ from temporalzoom.models.inputs import Stem
 from temporalzoom.runs.network import model_from_config
 from temporalzoom.timegrid import TimeGrid
 
-NAMES = ["components", "depth", "ours", "retrofit", "strides", "systems"]
+NAMES = ["components", "depth", "layers", "ours", "retrofit", "strides", "systems"]
 
 
 @pytest.mark.parametrize("name", table_names())
@@ -124,9 +124,11 @@ def test_a_folder_means_the_files_in_it(tmp_path):
 
 def test_unknown_names_are_answered_with_the_known(tmp_path):
     for message, arguments in {
-        r"no data set 'sbahr'; there are zoombench, sbhar, sbhar-windows, tug, rats": {"data_set": "sbahr"},
+        r"no data set 'sbahr'; there are zoombench, zoombench-context, sbhar, sbhar-windows, tug, rats": {
+            "data_set": "sbahr"
+        },
         r"no table 'component'; did you mean 'components'\?": {"table": "component"},
-        r"no table 'x'; there are components, depth, ours": {"table": "x"},
+        r"no table 'x'; there are components, depth, layers, ours": {"table": "x"},
         r"--systems: table ours has no 'tznn'; there are uniform-6,": {"systems": ["tznn"]},
         r"strides: is about sbhar, .*not about tug": {"data_set": "tug", "table": "strides"},
         r"--root: zoombench has no folder": {"root": tmp_path},

@@ -22,18 +22,24 @@ RENAMED = {"sbhar-stem": "sbhar", "sbhar": "sbhar-windows"}
 @app.command(epilog="Example: tzoom bench sbhar --table systems --root data/sbhar --seeds 0,1,2")
 def bench(
     data_set: Annotated[
-        str | None, typer.Argument(metavar="DATASET", help="zoombench, sbhar, sbhar-windows, tug or rats")
+        str | None,
+        typer.Argument(metavar="DATASET", help="zoombench, zoombench-context, sbhar, sbhar-windows, tug or rats"),
     ] = None,
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="The same as --set KEY=VALUE")
     ] = None,
     table: Annotated[str, typer.Option(help="Which table; see --list")] = "ours",
     root: Annotated[Path | None, typer.Option(help="The data set's folder; default: that of its recipe")] = None,
-    seeds: Annotated[str, typer.Option(help="Seeds, comma-separated")] = "0,1,2",
+    seeds: Annotated[
+        str | None, typer.Option(help="Seeds, comma-separated; default 0,1,2, of generated data 0,1,2,3,4")
+    ] = None,
     systems: Annotated[str | None, typer.Option(help="Only these systems of the table, comma-separated")] = None,
     folds: Annotated[
         int | None, typer.Option(min=2, help="Cross-validate: all subjects, dealt to this many folds, are the test")
     ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A smoke test: one seed, a few steps, few sequences; no result")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Folder of trainings and results; runs/bench/DATASET")] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting for all systems; repeatable")
@@ -49,42 +55,38 @@ def bench(
     if data_set is None or "=" in data_set:
         raise InputError("bench: which data set? for example: tzoom bench zoombench; tzoom bench --list shows all")
     _refuse_earlier_forms(data_set, data, stem, root)
-    _run(data_set, table, root, seeds, systems, folds, out, [*(settings or ()), *(overrides or ())])
+    _run(data_set, table, root, seeds, systems, folds, quick, out, [*(settings or ()), *(overrides or ())])
 
 
 def _run(
     data_set: str,
     table: str,
     root: Path | None,
-    seeds: str,
+    seeds: str | None,
     systems: str | None,
     folds: int | None,
+    quick: bool,
     out: Path | None,
     settings: list[str],
 ) -> None:
-    try:
-        numbers = [int(seed) for seed in seeds.split(",")]
-    except ValueError:
-        raise InputError(f"--seeds {seeds!r}: expected whole numbers, such as 0,1,2") from None
-    if len(set(numbers)) < len(numbers) or min(numbers) < 0:
-        raise InputError(f"--seeds {seeds!r}: expected different numbers from 0 on, such as 0,1,2")
     from temporalzoom.experiments.bench import results_file, run_bench
     from temporalzoom.experiments.registry import read_results
     from temporalzoom.experiments.rendering import terminal
     from temporalzoom.workflows.sweep import SweepInterrupted
 
     # Systems that two tables share are trained once: their runs stand in the same folder.
-    folder = out or Path("runs/bench") / data_set
+    folder = out or Path("runs/bench") / (f"{data_set}-quick" if quick else data_set)
     try:
         results = run_bench(
             data_set,
             folder,
             table=table,
             root=root,
-            seeds=numbers,
+            seeds=None if seeds is None else _numbers(seeds),
             systems=None if systems is None else systems.split(","),
             folds=folds,
             overrides=settings,
+            quick=quick,
             console=notes,
         )
     except SweepInterrupted as stop:
@@ -93,8 +95,18 @@ def _run(
         raise typer.Exit(exit_code()) from None
     for grid in read_results(results):
         screen.print(terminal(grid, screen.width), highlight=False)
-    written = folder / results_file(table, folds)
+    written = folder / results_file(table, folds, quick)
     screen.print(f"wrote {written}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _numbers(seeds: str) -> list[int]:
+    try:
+        numbers = [int(seed) for seed in seeds.split(",")]
+    except ValueError:
+        raise InputError(f"--seeds {seeds!r}: expected whole numbers, such as 0,1,2") from None
+    if len(set(numbers)) < len(numbers) or min(numbers) < 0:
+        raise InputError(f"--seeds {seeds!r}: expected different numbers from 0 on, such as 0,1,2")
+    return numbers
 
 
 def _overview() -> Table:

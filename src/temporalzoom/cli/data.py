@@ -45,6 +45,23 @@ def make_zoombench(
     say(f"wrote {out}; train on it with: tzoom train {config}")
 
 
+@data_app.command(
+    "make-zoombench-context",
+    epilog="Example: tzoom data make-zoombench-context --out data/context sequences=20 between=8 aborted=0.7",
+)
+def make_zoombench_context(
+    out: Annotated[Path, typer.Option(help="Folder for annotations.json, features/ and config.yaml")],
+    knobs: Annotated[list[str] | None, typer.Argument(help="Knobs of the generator: key=value")] = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+) -> None:
+    """Write the variant whose boundaries depend on what is far from them, in the form that own data has."""
+    from temporalzoom.datasets.zoombench_context import ContextBench
+    from temporalzoom.datasets.zoombench_files import write_zoombench
+
+    config = write_zoombench(out, ContextBench.parse(knobs or ()), seed, notes)
+    say(f"wrote {out}; train on it with: tzoom train {config}")
+
+
 @data_app.command("make-zoombench-video", epilog="Example: tzoom data make-zoombench-video --out videos/ --clips 48")
 def make_zoombench_video(
     out: Annotated[Path, typer.Option(help="Folder for clip_*.mp4, annotations.json and config.yaml")],

@@ -1,7 +1,14 @@
 """The configuration: a typed tree, YAML in, `key=value` overrides, errors that name the key and what is near it."""
 
 from temporalzoom.config.base import Device, Precision
-from temporalzoom.config.data import DataConfig, FolderData, InertialData, VideoSetData, ZoomBenchData
+from temporalzoom.config.data import (
+    DataConfig,
+    FolderData,
+    InertialData,
+    VideoSetData,
+    ZoomBenchContextData,
+    ZoomBenchData,
+)
 from temporalzoom.config.loading import (
     change_inference,
     changed,
@@ -49,6 +56,7 @@ __all__ = [
     "TrainingConfig",
     "UniformSection",
     "VideoSetData",
+    "ZoomBenchContextData",
     "ZoomBenchData",
     "ZoomSection",
     "change_inference",

@@ -30,7 +30,7 @@ _LIMITS = {
     "less_than": "below {lt:g}",
     "less_than_equal": "at most {le:g}",
 }
-_TAGS = {*networks.SECTIONS, "folder", "videos", "inertial", "zoombench"}
+_TAGS = {*networks.SECTIONS, "folder", "videos", "inertial", "zoombench", "context"}
 Tree = dict[str, Any]
 
 

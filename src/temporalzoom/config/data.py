@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from temporalzoom.config.base import FromZero, Length, NotNegative, Positive, Section
+from temporalzoom.config.base import BelowOne, FromZero, Length, NotNegative, Positive, Section, Share
 
 Tree = dict[str, dict[str, Any]]
 # What the recipes of raw signals share: crops begin at any row, and time is warped before windows are cut ...
@@ -206,12 +206,29 @@ class ZoomBenchData(Section):
     """of `zoombench`: test sequences"""
     length: Length = 512
     """of `zoombench`: positions per sequence"""
+    validation: bool = False
+    """of `zoombench`, for tuning: other sequences play the test, and the real test sequences stay unseen"""
+
+
+class ZoomBenchContextData(ZoomBenchData):
+    """Its variant whose boundaries depend on what is far from them. `tzoom data make-zoombench-context --help`."""
+
+    source: Literal["zoombench_context"]  # type: ignore[assignment]
+    between: Annotated[int, Field(ge=0, le=100)] = 4
+    """of `zoombench_context`: at most so many phases stand between an action and each phase that decides about it"""
+    aborted: Share = 0.35
+    """of `zoombench_context`: share of the attempts that are given up or go wrong, and are no instance"""
+    interrupted: Share = 0.3
+    """of `zoombench_context`: share of the actions with a rest or a foreign phase inside"""
+    stray: BelowOne = 0.15
+    """of `zoombench_context`: share of the phases that belong to no attempt"""
 
 
 DEFAULT = "folder"
 SECTIONS: dict[str, type[FolderData] | type[VideoSetData] | type[InertialData] | type[ZoomBenchData]] = {
     "folder": FolderData,
     "zoombench": ZoomBenchData,
+    "zoombench_context": ZoomBenchContextData,
     "sbhar": InertialData,
     "tug": InertialData,
     "thumos14": VideoSetData,
@@ -220,7 +237,13 @@ SECTIONS: dict[str, type[FolderData] | type[VideoSetData] | type[InertialData] |
     "ego4d_mq": VideoSetData,
     "epic_kitchens": VideoSetData,
 }
-_TAGS = {FolderData: "folder", ZoomBenchData: "zoombench", InertialData: "inertial", VideoSetData: "videos"}
+_TAGS = {
+    FolderData: "folder",
+    ZoomBenchData: "zoombench",
+    ZoomBenchContextData: "context",
+    InertialData: "inertial",
+    VideoSetData: "videos",
+}
 
 
 def kind_of(value: Any) -> str | None:
@@ -234,7 +257,8 @@ DataConfig = Annotated[
     Annotated[FolderData, Tag("folder")]
     | Annotated[VideoSetData, Tag("videos")]
     | Annotated[InertialData, Tag("inertial")]
-    | Annotated[ZoomBenchData, Tag("zoombench")],
+    | Annotated[ZoomBenchData, Tag("zoombench")]
+    | Annotated[ZoomBenchContextData, Tag("context")],
     Discriminator(kind_of),
 ]
 

@@ -9,7 +9,7 @@ from functools import partial
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from temporalzoom.config import DataConfig
+from temporalzoom.config import DataConfig, ZoomBenchData
 from temporalzoom.datasets.check import MISSING, Features, Problem, check_recording, problem_table
 from temporalzoom.datasets.fingerprint import Fingerprint, fingerprint, in_words
 from temporalzoom.datasets.samples import Sample
@@ -40,7 +40,7 @@ def report_data(
     Unlike training, this does without the features of a data set that has them in a folder of their own: it says that
     they were not checked, and reports on the annotations.
     """
-    if data.source == "zoombench":
+    if isinstance(data, ZoomBenchData):
         return _report_zoombench(data, seed), []
     features: dict[str, Features] | None
     everything, store, absence = None, None, ""

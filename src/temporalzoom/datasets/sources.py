@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from rich.console import Console
 
-from temporalzoom.config import DataConfig, ZoomBenchData
+from temporalzoom.config import DataConfig, ZoomBenchContextData, ZoomBenchData
 from temporalzoom.datasets.check import (
     MISSING,
     Features,
@@ -31,6 +31,7 @@ from temporalzoom.datasets.soft_labels import with_soft_labels
 from temporalzoom.datasets.splits import known_subject, with_subsets
 from temporalzoom.datasets.video_sets import VIDEO_SETS, annotation_file, clipped, read_video_set, without_labels
 from temporalzoom.datasets.zoombench import ZoomBench, make_zoombench
+from temporalzoom.datasets.zoombench_context import ContextBench, make_zoombench_context
 from temporalzoom.errors import InputError
 from temporalzoom.formats import Annotations, Recording, read_annotations
 from temporalzoom.progress import track
@@ -73,10 +74,9 @@ def load_data(
 ) -> LoadedData:
     """Read what is asked for. Everything wrong with it raises one `DataProblems` that lists it all."""
     if isinstance(data, ZoomBenchData):
-        bench, drawn = ZoomBench.of(data), seed if data.seed is None else data.seed
+        drawn, scored = seed if data.seed is None else data.seed, "validation" if data.validation else "test"
         return LoadedData(
-            make_zoombench(bench, drawn, "train") if train else None,
-            make_zoombench(bench, drawn, "test") if test else None,
+            _generated(data, drawn, "train") if train else None, _generated(data, drawn, scored) if test else None
         )
     store = None
     if takes_videos(data):
@@ -99,6 +99,12 @@ def load_data(
     if train and splits[0] is not None and data.soft_labels is not None:
         splits[0] = with_soft_labels(splits[0], data.soft_labels)
     return LoadedData(splits[0] if train else None, splits[1] if test else None, tuple(sorted(skipped)))
+
+
+def _generated(data: ZoomBenchData, seed: int, subset: str) -> Split:
+    if isinstance(data, ZoomBenchContextData):
+        return make_zoombench_context(ContextBench.of(data), seed, subset)
+    return make_zoombench(ZoomBench.of(data), seed, subset)
 
 
 def takes_videos(data: DataConfig) -> bool:

@@ -11,6 +11,7 @@ from temporalzoom.atomic import replacing
 from temporalzoom.console import plain_console
 from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.zoombench import ZoomBench, make_zoombench
+from temporalzoom.datasets.zoombench_context import ContextBench, make_zoombench_context
 from temporalzoom.formats import Annotations, Recording, write_annotations
 from temporalzoom.progress import track
 from temporalzoom.signals.feature_files import write_features
@@ -22,13 +23,18 @@ def split_annotations(split: Split, subset: str) -> Annotations:
     return Annotations(recordings, split.classes)
 
 
-def write_zoombench(folder: Path, bench: ZoomBench, seed: int = 0, console: Console | None = None) -> Path:
+def write_zoombench(
+    folder: Path, bench: ZoomBench | ContextBench, seed: int = 0, console: Console | None = None
+) -> Path:
     """Write `annotations.json`, `features/*.npy` and `config.yaml`; returns the path of the last."""
     console = console or plain_console(stderr=True)
     recordings: dict[str, Recording] = {}
     classes: tuple[str, ...] = ()
     for subset in ("train", "test"):
-        split = make_zoombench(bench, seed, subset)
+        if isinstance(bench, ContextBench):
+            split = make_zoombench_context(bench, seed, subset)
+        else:
+            split = make_zoombench(bench, seed, subset)
         classes = split.classes
         recordings |= split_annotations(split, subset).recordings
         for sample in track(split.samples, f"writing {subset}", console):

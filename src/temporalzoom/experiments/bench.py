@@ -12,7 +12,13 @@ from rich.console import Console
 from temporalzoom.atomic import replacing
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
-from temporalzoom.experiments.data_sets import data_set_named, fold_settings, training_config
+from temporalzoom.experiments.data_sets import (
+    data_set_named,
+    default_seeds,
+    fold_settings,
+    quick_settings,
+    training_config,
+)
 from temporalzoom.experiments.measures import THRESHOLDS, Bench, Predictions, pooled
 from temporalzoom.experiments.provenance import provenance, record, stored_tree, trained_by
 from temporalzoom.experiments.reading import DEFAULT_TABLE
@@ -22,6 +28,7 @@ from temporalzoom.formats import read_predictions
 from temporalzoom.workflows.sweep import PREDICTIONS, RESULT, Member, run_sweep
 
 RESAMPLES = 10_000
+QUICK_RESAMPLES = 100
 
 
 def run_bench(
@@ -30,29 +37,33 @@ def run_bench(
     *,
     table: str = DEFAULT_TABLE,
     root: Path | None = None,
-    seeds: Sequence[int] = (0, 1, 2),
+    seeds: Sequence[int] | None = None,
     systems: Sequence[str] | None = None,
     folds: int | None = None,
     overrides: Sequence[str] = (),
+    quick: bool = False,
     workers: int | None = None,
     resamples: int | None = None,
     console: Console | None = None,
 ) -> dict[str, Any]:
     """Train what is not trained yet, measure it, write `results_file`. Returns what that holds.
 
-    root: the data set's folder. systems: of those of the table, default all. folds: cross-validate; every recording is
-    then scored, by a network that has not seen its subject, and a system has one training per seed and fold.
-    overrides: settings for all systems alike, after their own.
+    root: the data set's folder. seeds: default those of its published tables. systems: of those of the table, default
+    all. folds: cross-validate; every recording is then scored, by a network that has not seen its subject, and a system
+    has one training per seed and fold. overrides: settings for all systems alike, after their own. quick: a smoke test,
+    one seed, few steps and sequences; what it stores says so.
     """
     data_set_named(data_set)
     found = find_table(table)
     settings = _chosen(found.trainings(data_set), systems, table)
-    members = _members(data_set, root, settings, seeds, fold_settings(data_set, folds), overrides)
+    seeds = default_seeds(data_set, quick) if seeds is None else seeds
+    parts = fold_settings(data_set, folds)
+    changes = [*(quick_settings(data_set) if quick else ()), *overrides]
+    members = _members(data_set, root, settings, seeds, parts, changes)
     truth = _truth(next(iter(members.values())))  # also: errors before hours of training
-    sizes = matched_sizes(settings, lambda own: training_config(data_set, root, seeds[0], own, overrides))
+    sizes = matched_sizes(settings, lambda own: training_config(data_set, root, seeds[0], own, changes))
     if sizes:
-        parts = fold_settings(data_set, folds)
-        members = _members(data_set, root, settings, seeds, parts, overrides, sizes)
+        members = _members(data_set, root, settings, seeds, parts, changes, sizes)
     done = _train([one for several in members.values() for one in several], out, data_set, workers, console)
     first = {system: members[system, seeds[0]][0] for system in settings}
     bench = Bench(
@@ -62,7 +73,7 @@ def run_bench(
         folders={system: out / one.name for system, one in first.items()},
         predictions={s: [_predictions(members[s, seed], out) for seed in seeds] for s in settings},
         runs={s: [pooled([done[one.name] for one in members[s, seed]]) for seed in seeds] for s in settings},
-        resamples=resamples or RESAMPLES,
+        resamples=resamples or (QUICK_RESAMPLES if quick else RESAMPLES),
         console=console,
         parts={s: [[out / one.name for one in members[s, seed]] for seed in seeds] for s in settings},
     )
@@ -72,6 +83,7 @@ def run_bench(
         "table": table,
         "seeds": list(seeds),
         "folds": folds,
+        **({"quick": True} if quick else {}),
         "overrides": list(overrides),
         "test_recordings": len(truth),
         "test_instances": sum(map(len, truth.values())),
@@ -80,7 +92,7 @@ def run_bench(
         **found.measure(bench),
         "configurations": {system: stored_tree(config) for system, config in bench.configs.items()},
     }
-    written = out / results_file(table, folds)
+    written = out / results_file(table, folds, quick)
     with replacing(written) as file:
         json.dump(results, file, indent=1)
     draw = getattr(found, "draw", None)
@@ -89,10 +101,11 @@ def run_bench(
     return results
 
 
-def results_file(table: str, folds: int | None) -> str:
+def results_file(table: str, folds: int | None, quick: bool = False) -> str:
     """Where the results of a table stand: tables of one data set share a folder, and the trainings in it."""
     name = "results.json" if table == DEFAULT_TABLE else f"results-{table}.json"
-    return name if folds is None else f"folds-{folds}-{name}"
+    name = name if folds is None else f"folds-{folds}-{name}"
+    return f"quick-{name}" if quick else name
 
 
 def _chosen(

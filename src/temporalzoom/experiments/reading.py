@@ -6,12 +6,13 @@ import shlex
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from temporalzoom.experiments.rendering import Grid, Interval
+from temporalzoom.experiments.data_sets import default_seeds
+from temporalzoom.experiments.rendering import Cell, Grid, Interval
 from temporalzoom.metrics.significance import holm
 
 SHOWN = ("0.5", "0.7", "0.8", "0.9")
 LEVELS = (*(f"@{t}" for t in SHOWN), "avg .3:.7")
-DEFAULT_TABLE, DEFAULT_SEEDS = "ours", [0, 1, 2]  # what the command takes by itself
+DEFAULT_TABLE = "ours"  # what the command takes by itself
 
 Results = Mapping[str, Any]
 
@@ -21,8 +22,9 @@ def describe(results: Results) -> str:
     seeds, folds = len(results["seeds"]), results.get("folds")
     recordings = f"{results['test_recordings']} {'test ' if folds is None else ''}recordings"
     unseen = "" if folds is None else f", each scored by a network that has not seen its subject ({folds} folds)"
+    smoke = "a quick run that shows that the table works, and nothing else; " if results.get("quick") else ""
     return (
-        f"{results['data_set']}: {recordings}, {results['test_instances']} instances{unseen}; "
+        f"{results['data_set']}: {smoke}{recordings}, {results['test_instances']} instances{unseen}; "
         f"mAP in percent, mean over {seeds} seed{'s' if seeds > 1 else ''}, 95 % interval by bootstrap over recordings"
         f"{' and seeds' if seeds > 1 else ''}; executed FLOPs and time of a forward pass: {results['baseline']} = 1"
     )
@@ -35,8 +37,11 @@ def command(results: Results, systems: Collection[str]) -> str:
         words += ["--table", results["table"]]
     if set(results["systems"]) != set(systems):
         words += ["--systems", ",".join(results["systems"])]
-    if results["seeds"] != DEFAULT_SEEDS:
+    quick = bool(results.get("quick"))
+    if tuple(results["seeds"]) != default_seeds(results["data_set"], quick):
         words += ["--seeds", ",".join(map(str, results["seeds"]))]
+    if quick:
+        words.append("--quick")
     if results.get("folds") is not None:
         words += ["--folds", str(results["folds"])]
     return shlex.join([*words, *(word for setting in results.get("overrides", ()) for word in ("--set", setting))])
@@ -59,15 +64,20 @@ def levels_grid(results: Results, *notes: str) -> Grid:
     return Grid(describe(results), ("system", *LEVELS, "FLOPs", "time", "weights"), rows, notes)
 
 
-def differences_grid(results: Results) -> Grid:
-    """One row per comparison. Stars: Holm's correction over all differences that the table shows, and no others."""
+def corrected_differences(results: Results) -> list[tuple[str, list[Interval]]]:
+    """By comparison, the differences that a table shows; p after Holm's correction over all of them, and no others."""
     cells = [[differences[key] for key in (*SHOWN, "average")] for differences in results["differences"].values()]
     adjusted = holm([[cell["p"] for cell in row] for row in cells]).adjusted.tolist() if cells else []
-    rows = [
-        [name, *(Interval(c["value"], c["low"], c["high"], p) for c, p in zip(row, p_values, strict=True))]
+    return [
+        (name, [Interval(c["value"], c["low"], c["high"], p) for c, p in zip(row, p_values, strict=True)])
         for name, row, p_values in zip(results["differences"], cells, adjusted, strict=True)
     ]
-    count = sum(map(len, cells))
+
+
+def differences_grid(results: Results) -> Grid:
+    """One row per comparison, with stars."""
+    rows: list[list[Cell]] = [[name, *cells] for name, cells in corrected_differences(results)]
+    count = len(rows) * len(LEVELS)
     title = f"Differences, paired by recording; * significant (Holm over these {count}, 5 %)"
     return Grid(title, ("difference", *LEVELS), rows)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from temporalzoom.config import Config, InferenceConfig, dump_tree, parse_config
+from temporalzoom.config import Config, InferenceConfig, ZoomBenchData, dump_tree, parse_config
 from temporalzoom.errors import InputError
 from temporalzoom.runs.network import oracle_reach
 from temporalzoom.signals.backbones import Backbone
@@ -185,7 +185,7 @@ def describe(
     preparation = Preparation()
     if backbone is not None:
         video = ExtractionSettings(backbone.name, int(grid.stride), int(grid.window), data.fps, backbone.options)
-    elif data.source != "zoombench":
+    elif not isinstance(data, ZoomBenchData):
         preparation = Preparation(
             framing, data.missing == "interpolate", data.keypoints, data.resize, channel_names, data.derivatives
         )

@@ -17,7 +17,8 @@ from torch import nn
 from temporalzoom.bdr import extract_boundaries
 from temporalzoom.console import plain_console
 from temporalzoom.datasets.samples import Sample, Split
-from temporalzoom.datasets.zoombench import SHARPNESS_KINDS, ZoomSample, sharpness_kind
+from temporalzoom.datasets.zoombench import ZoomSample
+from temporalzoom.datasets.zoombench_signal import SHARPNESS_KINDS, sharpness_kind
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.inference.selection import drop_low
 from temporalzoom.metrics import tiou

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from temporalzoom.config import Config, ZoomBenchData
 from temporalzoom.datasets.samples import Split
-from temporalzoom.datasets.zoombench import ZoomBench, make_zoombench
+from temporalzoom.datasets.sources import load_data
 
 RECORDINGS = 24
 
@@ -15,8 +15,9 @@ def validation_split(config: Config, train: Split, recordings: int = RECORDINGS)
     """Of the synthetic benchmark, sequences that are neither trained on nor tested; of recorded data, some of those
     that are trained on, evenly over the subset: there are none to spare."""
     if isinstance(config.data, ZoomBenchData):
-        seed = config.seed if config.data.seed is None else config.data.seed
-        bench = replace(ZoomBench.of(config.data), test_sequences=recordings)
-        return make_zoombench(bench, seed, "validation")
+        drawn = config.data.model_copy(update={"validation": True, "test_sequences": recordings})
+        validation = load_data(drawn, config.seed, train=False).test
+        assert validation is not None
+        return validation
     every = max(len(train.samples) // recordings, 1)
     return replace(train, samples=train.samples[::every][:recordings])
