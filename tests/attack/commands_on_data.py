@@ -73,9 +73,11 @@ def make_zoombench(draw: Draw, folder: Path) -> list[str]:
 
 def make_zoombench_video(draw: Draw, folder: Path) -> list[str]:
     shutil.rmtree(folder / "clips", ignore_errors=True)
-    options = {"--clips": ("1",), "--seconds": ("4",), "--seed": ("1",), "--size": ("32",), "--fps": ("10",)}
-    chosen = ["--clips", "1", "--seconds", "4"] if draw.random() < 0.3 else ["--nothing", "1"]
-    return ["data", "make-zoombench-video", "--out", str(folder / "clips"), *chosen, *an_option(draw, options)]
+    wrong = {"--clips": ("1", "x"), "--seconds": ("0", "nan"), "--seed": ("-1",), "--size": ("7",), "--fps": ("0",)}
+    small = ["--clips", "2", "--seconds", "6", "--size", "32", "--fps", "10"]
+    chosen = draw.sample(list(wrong), draw.randrange(2))
+    more = [part for name in chosen for part in (name, draw.choice(wrong[name]))]
+    return ["data", "make-zoombench-video", "--out", str(folder / "clips"), *small, *more]
 
 
 def cuts(draw: Draw, folder: Path) -> list[str]:
@@ -101,6 +103,7 @@ def fit(draw: Draw, folder: Path) -> list[str]:
         annotations = str(text_file(tables)(draw, folder)) if draw.random() < 0.5 else annotation_file(draw, folder)
     if draw.random() < 0.4:
         shutil.copytree(recordings, folder / "signals")
+        (folder / "signals" / "walk0.csv").unlink()
         made = Path(signal_file(draw, folder))
         shutil.copy(made, folder / "signals" / f"walk0{made.suffix}") if made.is_file() else None
         recordings = folder / "signals"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import random
 import shutil
+from functools import cache
 from pathlib import Path
 
 import specimens
 import wrong_models
-from command_line import an_option, odd, settings_of, signal_file, workspace
+from command_line import an_option, odd, run, settings_of, signal_file, workspace
+from mutations import WORDS
 from wrong_texts import json_file
 
 Draw = random.Random
@@ -64,18 +66,39 @@ def options_of_data(draw: Draw) -> list[str]:
     return [f"{draw.choice(keys)}={odd(draw, '4', '16')}"] if draw.random() < 0.4 else []
 
 
+@cache
+def trained() -> str:
+    """A run on the features of the workspace."""
+    out = workspace() / "trained"
+    done = run(["train", str(workspace() / "mine.yaml"), *specimens.TINY[4:], "--out", str(out)])
+    assert done.code == 0, done.err
+    return str(out)
+
+
 def wrong_run(draw: Draw, folder: Path) -> str:
     """A run folder or an ONNX file; half of them sound."""
-    if draw.random() < 0.4:
-        return str(workspace() / "run")
+    if draw.random() < 0.5:
+        return trained()
     maker = draw.choice((wrong_models.checkpoint_folder, wrong_models.checkpoint_folder, wrong_models.members_folder))
     return str(maker(draw, folder))
 
 
 def report(draw: Draw, folder: Path) -> list[str]:
-    arguments = evaluate(draw, folder)
-    kept = [part for part in arguments if part not in ("--json", "--proposals")]
-    return [*kept, "--report", str(folder / draw.choice(("page.html", "page", "a/b.html")))]
+    """A page of one sound and one wrong file; where both are sound, of labels that could be markup."""
+    predictions, truth = workspace() / "found.json", workspace() / "a.json"
+    wrong = draw.randrange(3)
+    if wrong == 0:
+        predictions = json_file("p.json", (specimens.PREDICTIONS,))(draw, folder)
+    elif wrong == 1:
+        truth = json_file("t.json", (specimens.ANNOTATIONS,))(draw, folder)
+    else:
+        word = json.dumps(draw.choice(WORDS))[1:-1]
+        truth = folder / "t.json"
+        truth.write_text(json.dumps(specimens.ANNOTATIONS).replace("run", word), encoding="utf-8")
+    page = folder / draw.choice(("page.html", "page.html", "page.html", "page", "a/b.html"))
+    options = {"--threshold": ("0.5", "run=0.5", "x=0.5"), "--subset": ("train",), "--tiou": ("0.5",)}
+    files = ["--predictions", str(predictions), "--truth", str(truth)]
+    return ["eval", *files, "--report", str(page), *(an_option(draw, options) if draw.random() < 0.3 else [])]
 
 
 def evaluate_model(draw: Draw, folder: Path) -> list[str]:
@@ -89,10 +112,14 @@ def export(draw: Draw, folder: Path) -> list[str]:
 
 
 def cost(draw: Draw, folder: Path) -> list[str]:
-    options = {"--threads": ("1",), "--repeats": ("1",), "--baseline": ("mine.yaml",)}
-    network = ["--model", wrong_run(draw, folder)] if draw.random() < 0.5 else [str(workspace() / "mine.yaml")]
-    few = ["--repeats", "1"] if draw.random() < 0.5 else []
-    return ["cost", *network, *settings_of(draw)[:1], *few, *an_option(draw, options)]
+    """Of small networks: others take minutes, as they should."""
+    wrong = {"--threads": ("0", "x"), "--repeats": ("0", "nan"), "--baseline": ("nothing.yaml", "../x", "[/red]")}
+    network = [str(workspace() / "mine.yaml"), *specimens.TINY[4:]]
+    if draw.random() < 0.5:
+        network = ["--model", wrong_run(draw, folder)]
+    chosen = draw.sample(list(wrong), draw.choice((0, 0, 1)))
+    small = ["--threads", "1", "--repeats", "1", "--baseline-model", trained()]
+    return ["cost", *network, *small, *(part for name in chosen for part in (name, draw.choice(wrong[name])))]
 
 
 def sweep(draw: Draw, folder: Path) -> list[str]:
