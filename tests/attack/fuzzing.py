@@ -51,7 +51,8 @@ class Tally:
 
 
 def attack(target: Target, folder: Path, seed: int, count: int, *, seconds: float = float("inf")) -> Tally:
-    """`count` inputs of one target, or as many as the time allows, but not fewer than LEAST of them. Input number n depends on seed and n alone."""
+    """`count` inputs of one target, or as many as the time allows, but not fewer than LEAST of them. Input number n
+    depends on seed and n alone."""
     target.make(random.Random(0), folder)  # what inputs are made from is made once, and costs no time of theirs
     tally, begin = Tally(), time.monotonic()
     with _bounded_memory(), warnings.catch_warnings():
