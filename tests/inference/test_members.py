@@ -87,7 +87,8 @@ def slow_fusion(members: list[Segments], threshold: float) -> list[tuple[str, fl
     return sorted(fused)
 
 
-@given(st.lists(segments, min_size=2, max_size=4), st.sampled_from([0.3, 0.6, 0.9]))
+# No share of whole numbers is just at the threshold, where the last bit would decide.
+@given(st.lists(segments, min_size=2, max_size=4), st.sampled_from([0.30001, 0.60001, 0.90001]))
 def test_fusion_is_its_definition(members, threshold):
     fused = fuse_members(members, threshold)
     assert (np.diff(fused.scores) <= 0).all()
