@@ -35,10 +35,12 @@ label-studio: setup
 attack: setup
 	$(VENV)/bin/python tests/attack/run.py --inputs $(INPUTS) --minutes $(MINUTES)
 
+AUDIT := --strict --skip-editable --progress-spinner off
 audit: setup
-	@if $(VENV)/bin/python -m pip_audit --version >/dev/null 2>&1; then $(VENV)/bin/python -m pip_audit; \
-	elif command -v pipx >/dev/null; then pipx run pip-audit --path $$($(VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])'); \
-	else echo "audit: needs pip-audit: $(VENV)/bin/python -m pip install pip-audit, or install pipx"; exit 2; fi
+	@if $(VENV)/bin/python -m pip_audit --version >/dev/null 2>&1; then $(VENV)/bin/python -m pip_audit $(AUDIT); \
+	elif command -v pipx >/dev/null; then pipx run pip-audit $(AUDIT) --path $$($(VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])'); \
+	else echo "audit: needs pip-audit: $(VENV)/bin/python -m pip install pip-audit, or install pipx"; exit 2; fi \
+	|| { echo "audit: a version has a known hole, or could not be compared (is the service reachable?); see above"; exit 1; }
 
 setup: $(STAMP)
 

@@ -53,6 +53,21 @@ def alone_in(folder: Path, *, wait: bool = False) -> Iterator[None]:
             folder.rmdir()  # nothing was written after all
 
 
+def in_use(folder: Path) -> str | None:
+    """Words for the process that is alone in the folder now; None: there is none."""
+    file = Path(folder) / FILE
+    with suppress(OSError, ValueError):
+        if not file.is_file():
+            return None
+        if fcntl is None and msvcrt is None:
+            return f"another process{_who(file)}" if is_alive(int(file.read_text(encoding="utf-8"))) else None
+        lock = _taken(file)
+        if lock is None:
+            return f"another process{_who(file)}"
+        lock.close()
+    return None
+
+
 def is_alive(process: int) -> bool:
     """Whether a process of this number runs here. On Windows, where asking would end it: taken to be so."""
     if os.name == "nt":

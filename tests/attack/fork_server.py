@@ -1,9 +1,9 @@
 """Runs `tzoom` commands, each in a child of this process, which has everything imported: a start takes milliseconds.
 
 Reads one JSON object per line from standard input, {"arguments": [...], "folder": ..., "kill": seconds or null,
-"size": bytes or null}, and answers with one, {"code": exit code, negative for a signal, "seconds": ..., "err": ...}.
-kill: after so many seconds the child gets SIGKILL. size: no file may grow beyond it, as on a disk
-that is full.
+"size": bytes or null, "times": 1}, and answers with one, {"code": exit code, negative for a signal, "seconds": ...,
+"err": ...}. kill: after so many seconds the child gets SIGKILL. size: no file may grow beyond it, as on a disk that is
+full. times: so many of the same run at once, and the answer is a list.
 """
 
 from __future__ import annotations
@@ -15,11 +15,19 @@ import select
 import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 
-def run(order: dict[str, Any]) -> dict[str, Any]:
+def run(order: dict[str, Any]) -> Any:
+    if order["times"] == 1:
+        return _run(order)
+    with ThreadPoolExecutor(order["times"]) as threads:
+        return list(threads.map(_run, [order] * order["times"]))
+
+
+def _run(order: dict[str, Any]) -> dict[str, Any]:
     reading, writing = os.pipe()  # not a file: those cannot be written where the disk is full
     begin = time.monotonic()
     child = os.fork()

@@ -18,6 +18,7 @@ from pathlib import Path
 from temporalzoom.errors import InputError
 
 DEADLINE = 10  # seconds of one input; a usual one takes milliseconds
+LEAST = 20  # inputs of each target, whatever time they take
 MEMORY = 3 * 2**30  # bytes beyond what the process has when a run begins
 
 
@@ -50,13 +51,14 @@ class Tally:
 
 
 def attack(target: Target, folder: Path, seed: int, count: int, *, seconds: float = float("inf")) -> Tally:
-    """`count` inputs of one target, or as many as the time allows. Input number n depends on seed and n alone."""
+    """`count` inputs of one target, or as many as the time allows, but not fewer than LEAST of them. Input number n
+    depends on seed and n alone."""
     target.make(random.Random(0), folder)  # what inputs are made from is made once, and costs no time of theirs
     tally, begin = Tally(), time.monotonic()
     with _bounded_memory(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for number in range(count):
-            if time.monotonic() - begin > seconds or len(tally.failures) >= 20:
+            if (number >= LEAST and time.monotonic() - begin > seconds) or len(tally.failures) >= 20:
                 break
             draw = random.Random(f"{target.name} {seed} {number}")
             given = target.make(draw, folder)

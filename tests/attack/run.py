@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from commands import COMMANDS  # noqa: E402
-from fuzzing import attack, todays_seed  # noqa: E402
+from fuzzing import LEAST, attack, todays_seed  # noqa: E402
 from targets import TARGETS  # noqa: E402
 
 PAGE = HERE.parents[1] / "docs" / "reliability.md"
@@ -37,7 +37,7 @@ def main() -> int:
     whole = sum(shares.values())
     rows, failures, total = [], [], 0
     for target, share in shares.items():
-        count, seconds = max(1, round(given.inputs * share / whole)), 60 * given.minutes * share / whole
+        count, seconds = max(LEAST, round(given.inputs * share / whole)), 60 * given.minutes * share / whole
         limit = max(seconds, 60 * given.minutes / 20) if given.minutes else float("inf")
         with tempfile.TemporaryDirectory() as folder:
             tally = attack(target, Path(folder), given.seed, count, seconds=limit)

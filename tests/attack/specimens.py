@@ -13,17 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 
+import tiny
 from temporalzoom.config import changed, dump_config, load_config
 from temporalzoom.formats import write_segments
 from temporalzoom.segments import Segments
 
-TINY = """
-data.source=zoombench data.sequences=4 data.test_sequences=2 data.length=80
-model.name=uniform-1 model.width=16 model.heads=2 model.head=mlp model.levels=1
-model.drop_path=0 model.layer_scale=null model.standardize=false augment.drop=0 inference.certainty=0
-training.steps=2 training.batch_size=2 training.length=50 training.warmup_steps=1 training.learning_rate=0.003
-training.positives=null training.box_loss=l1+giou training.log_every=1
-""".split()
+TINY = [*tiny.TINY, "training.steps=2", "training.warmup_steps=1"]
 SEGMENTS = {
     "walk1": Segments([1.0, 2.5, 7.0], [2.0, 4.0, 9.5], ["run", "jump", "run"], [0.9, 0.5, 0.25]),
     "walk 2": Segments([0.5], [3.0], ["jump"], [0.75]),

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from temporalzoom.config import change_inference
 from temporalzoom.datasets.samples import Split
 from temporalzoom.errors import InputError
 from temporalzoom.inference.localizer import Localizer
@@ -86,7 +87,8 @@ def slow_fusion(members: list[Segments], threshold: float) -> list[tuple[str, fl
     return sorted(fused)
 
 
-@given(st.lists(segments, min_size=2, max_size=4), st.sampled_from([0.3, 0.6, 0.9]))
+# No share of whole numbers is just at the threshold, where the last bit would decide.
+@given(st.lists(segments, min_size=2, max_size=4), st.sampled_from([0.30001, 0.60001, 0.90001]))
 def test_fusion_is_its_definition(members, threshold):
     fused = fuse_members(members, threshold)
     assert (np.diff(fused.scores) <= 0).all()
@@ -138,6 +140,16 @@ def test_a_run_of_members_is_loaded_as_one(run, tiny_split):
     assert len(both.members) == 2 and len(expected) > 3
     assert both(features, threshold=0) == expected
     assert parts[0] != parts[1]
+
+
+def test_a_threshold_that_is_set_for_a_fused_run_is_used(run, tiny_split):
+    both, features = Localizer.load(run), tiny_split.samples[0].features
+    everything = both(features, threshold=0)
+    middle = float(np.median(everything.scores))
+    for setting, label in ((f"{middle}", None), (f"{{{both.classes[0]}: {middle}}}", both.classes[0])):
+        both.options = change_inference(Localizer.load(run).options, [f"inference.threshold={setting}"])
+        low = [s for s in both(features) if s[3] < middle and label in (None, s[2])]
+        assert not low and 0 < len(both(features)) < len(everything)
 
 
 def test_what_needs_one_network_names_them(run, tiny_split):

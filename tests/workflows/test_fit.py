@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import yaml
 
+from members_here import run_members_here
 from small_walks import write_walks
 from temporalzoom.datasets.gathered import load
 from temporalzoom.datasets.zoombench_scenes import VideoBench
@@ -153,6 +154,44 @@ def test_what_the_user_sets_is_in_the_plan_and_in_every_member(walks, tzoom):
     assert out.count("# given by the user") == 2 and "#   data.stride" not in out
     code, _, err = tzoom(*command, "--set", "data.stride=1000")
     assert code == 2 and "data.stride: must be a number of rows from 1 to 64, got 1000" in err
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("0.37", {"nod": 0.37, "wave": 0.37}),
+        ("{wave: 0.37}", {"wave": 0.37}),
+        ("{default: 0.4, wave: 0.37}", {"nod": 0.4, "wave": 0.37}),
+    ],
+)
+def test_a_threshold_of_the_user_is_that_of_the_run(walks, tzoom, monkeypatch, given, expected):
+    run_members_here(monkeypatch)
+    words = ("fit", "signals", "annotations.csv", "--out", "r", "--members", "2", *FEW)
+    code, _, err = tzoom(*words, f"--set=inference.threshold={given}")
+    assert code == 0, err
+    shown = Localizer.load("r").selection().threshold
+    assert {label: shown[label] for label in expected} == expected
+    assert "nod" in shown
+
+
+def test_a_threshold_for_an_unknown_class_is_refused(walks, tzoom, monkeypatch):
+    run_members_here(monkeypatch)
+    words = ("fit", "signals", "annotations.csv", "--out", "r", "--members", "1", *FEW)
+    code, _, err = tzoom(*words, "--set=inference.threshold={nodd: 0.4}")
+    assert code == 2 and "no class 'nodd'; did you mean 'nod'?" in err
+
+
+def test_an_export_of_a_fit_with_one_network_keeps_its_thresholds(walks, tzoom, monkeypatch):
+    run_members_here(monkeypatch)
+    assert tzoom("fit", "signals", "annotations.csv", "--out", "r", "--members", "1", *FEW)[0] == 0
+    code, _, err = tzoom("export", "--model", "r", "--out", "r.onnx")
+    assert code == 0, err
+    members = read_members(Path("r"))
+    assert Localizer.load("r.onnx").selection().threshold == {"default": 0.2} | members.thresholds
+    for file in ("r", "r.onnx"):
+        assert tzoom("localize", "signals/walk0.csv", "--model", file, "--out", f"{Path(file).suffix}x.json")[0] == 0
+    found = [read_predictions(name)["walk0"] for name in ("x.json", ".onnxx.json")]
+    assert len(found[0]) == len(found[1])
 
 
 def test_what_was_gathered_is_used_again_until_a_file_changes(walks):

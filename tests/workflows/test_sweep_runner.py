@@ -1,5 +1,6 @@
 """The runner of sweeps alone, with real processes that need no torch: how many, which, and what becomes of them."""
 
+import io
 import os
 import re
 import signal
@@ -102,6 +103,34 @@ def test_why_a_member_failed_is_told(tmp_path, monkeypatch, code, reason):
     use_child(monkeypatch, "assert folder.name == '1'; finish()")  # the others are not run again
     again = run_sweep(members(3), tmp_path, workers=1, console=QUIET)
     assert list(again.done) == ["m/0", "m/1", "m/2"] and not again.failed
+
+
+def test_a_member_that_another_sweep_trains_is_waited_for_and_that_is_said(tmp_path, monkeypatch):
+    code = """
+from temporalzoom.locks import alone_in
+with alone_in(folder, wait=True):
+    (folder / "inside").touch()
+    while not (folder.parent / "go").exists(): time.sleep(0.01)
+    finish()
+"""
+    use_child(monkeypatch, code)
+    said, results = [io.StringIO(), io.StringIO()], []
+    sweeps = [
+        threading.Thread(
+            target=lambda out=out: results.append(run_sweep(members(1), tmp_path, console=Console(file=out)))
+        )
+        for out in said
+    ]
+    sweeps[0].start()
+    wait_until((tmp_path / "m" / "0" / "inside").exists)
+    sweeps[1].start()
+    wait_until(lambda: "waits" in said[1].getvalue())
+    (tmp_path / "m" / "go").touch()
+    for each in sweeps:
+        each.join()
+    assert [list(result.done) for result in results] == [["m/0"], ["m/0"]]
+    assert re.search(r"m/0: waits, another process \(\d+\) is training it", said[1].getvalue())
+    assert "waits" not in said[0].getvalue()
 
 
 def test_a_folder_that_cannot_be_made_fails_its_member_only(tmp_path, monkeypatch):

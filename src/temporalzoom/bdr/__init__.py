@@ -39,7 +39,7 @@ All positions are real-valued grid units (one feature vector = 1).
 from .extraction import combine_with_probabilities, extract_boundaries
 from .head import DistanceHead
 from .loss import distance_loss, distance_loss_terms, distance_nll
-from .refinement import RefinementMode, assumed_box_variance, refine_segments
+from .refinement import RefinementMode, assumed_box_variance, newton_path, refine_segments
 from .targets import Channels, distance_targets, distance_weights, jump_mask
 
 __all__ = [
@@ -55,5 +55,6 @@ __all__ = [
     "distance_weights",
     "extract_boundaries",
     "jump_mask",
+    "newton_path",
     "refine_segments",
 ]

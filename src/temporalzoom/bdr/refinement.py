@@ -33,6 +33,7 @@ def refine_segments(
     start_variance: Numbers | None = None,
     end_variance: Numbers | None = None,
     return_taken: bool = False,
+    first: int = 0,
 ) -> tuple[NDArray[Any], ...]:
     """Refined starts and ends, float64 (N,) each, in grid units.
 
@@ -47,6 +48,8 @@ def refine_segments(
 
     return_taken: also return (N, 2) bool, True where the field's zero was taken for the start and the end. An end
     where it is False is the one that was given, and no more certain than it was.
+
+    first: the position of the fields' first sample, where they are a part of longer ones (not with `snap`).
     """
     old_starts, old_ends = as_float64(starts).reshape(-1), as_float64(ends).reshape(-1)
     if old_starts.shape != old_ends.shape:
@@ -64,12 +67,12 @@ def refine_segments(
             if mode == "snap":
                 zeros = _nearest_boundary(field, ends_before, min_slope, window)
             else:
-                zeros = _newton(field, ends_before, steps)
+                zeros = _newton(field, ends_before, steps, first)
             move = zeros - ends_before
             taken[:, side] = np.abs(move) <= limit  # false for the NaN of "no zero"
             move = np.where(taken[:, side], move, 0.0)
             if mode == "fuse":
-                move *= _gain(box[:, side], variance, np.where(taken[:, side], zeros, ends_before), len(field))
+                move *= _gain(box[:, side], variance, np.where(taken[:, side], zeros, ends_before), first)
             refined[:, side] += move
         kept = (refined[:, 1] > refined[:, 0])[:, None]
         refined, taken = np.where(kept, refined, old), taken & kept
@@ -96,36 +99,47 @@ def _nearest_boundary(field: Floats, positions: Floats, min_slope: float, window
     return np.where(np.abs(positions - left) <= np.abs(right - positions), left, right)
 
 
-def _newton(field: Floats, positions: Floats, steps: int) -> Floats:
+def newton_path(field: Numbers, positions: Numbers, steps: int = 2, first: int = 0) -> Floats:
+    """Where `newton` reads the field (T,) on its way from each position (N,): (steps + 1, N), the last the zero found.
+
+    first: the position of the field's first sample. Of a field that is a part of a longer one, a path that stays inside
+    is that of the longer one, to the last bit.
+    """
+    values, path = as_float64(field), [as_float64(positions)]
+    for _ in range(steps):
+        path.append(path[-1] - _read(values, path[-1], first))
+    return np.stack(path)
+
+
+def _newton(field: Floats, positions: Floats, steps: int, first: int) -> Floats:
     """Zeros of the field (T,) near the positions (N,); NaN where the steps do not arrive at one."""
     if not field.size:
         return np.full_like(positions, np.nan)
-    for _ in range(steps):
-        positions = positions - _read(field, positions)
-    return np.where(np.abs(_read(field, positions)) <= _ARRIVED, positions, np.nan)
+    zeros = newton_path(field, positions, steps, first)[-1]
+    return np.where(np.abs(_read(field, zeros, first)) <= _ARRIVED, zeros, np.nan)
 
 
-def _read(field: Floats, positions: Floats) -> Floats:
+def _read(field: Floats, positions: Floats, first: int) -> Floats:
     """The field (T,) at real positions (N,): linear between samples, slope 1 from the nearest sample elsewhere.
 
     "Elsewhere" is beyond both ends, and across a jump, where a line between the samples would invent a distance.
     """
-    last = len(field) - 1
+    last = first + len(field) - 1
     positions = np.where(np.isfinite(positions), positions, 0.0)
-    lower = np.clip(np.floor(positions), 0, max(last - 1, 0)).astype(np.intp)
+    lower = np.clip(np.floor(positions), first, max(last - 1, first)).astype(np.intp)
     upper = np.minimum(lower + 1, last)
-    step = field[upper] - field[lower]
-    between = field[lower] + (positions - lower) * step
-    nearest = np.clip(np.rint(positions), 0, last).astype(np.intp)
-    outside = (positions < 0) | (positions > last)
-    return np.where(outside | (step < _JUMP), field[nearest] + (positions - nearest), between)
+    step = field[upper - first] - field[lower - first]
+    between = field[lower - first] + (positions - lower) * step
+    nearest = np.clip(np.rint(positions), first, last).astype(np.intp)
+    outside = (positions < first) | (positions > last)
+    return np.where(outside | (step < _JUMP), field[nearest - first] + (positions - nearest), between)
 
 
-def _gain(box_variance: Floats, field_variance: Numbers | None, zeros: Floats, length: int) -> Floats:
+def _gain(box_variance: Floats, field_variance: Numbers | None, zeros: Floats, first: int) -> Floats:
     """The share (N,) of the way from box end to zero that the precision-weighted mean takes."""
     field = as_float64(1.0 if field_variance is None else field_variance)
     if field.ndim:
-        field = np.interp(zeros, np.arange(length), field)
+        field = np.interp(zeros, np.arange(first, first + len(field)), field)
     if not (np.all(box_variance > 0) and np.all(field > 0)):
         raise ValueError("variances must be positive")
     return 1.0 / (1.0 + field / box_variance)

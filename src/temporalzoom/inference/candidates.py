@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -47,7 +47,7 @@ class Fields(NamedTuple):
 class Rows(NamedTuple):
     """Scores that are high enough and where they stand, (N,) or (N, 2) each, as small as can be: a day has many.
 
-    log_variances: of the offsets, (N, 0) if the network predicts none.
+    log_variances: of the offsets, (N, 0) if the network predicts none; order: numbers that rise as the rows came.
     """
 
     positions: Floats
@@ -55,13 +55,14 @@ class Rows(NamedTuple):
     scores: Singles
     offsets: Singles
     log_variances: Singles
+    order: NDArray[np.int64]
 
     def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Rows:
         return Rows(*(column[rows] for column in self))  # type: ignore[arg-type]
 
     def candidates(self, first: int = 0, last: int | None = None) -> Candidates:
         """Some of the rows as segments."""
-        positions, labels, scores, offsets, spread = self.take(np.arange(len(self.scores))[first:last])
+        positions, labels, scores, offsets, spread, _ = self.take(np.arange(len(self.scores))[first:last])
         variances = np.exp(spread.astype(np.float64).clip(-8, 8)) if spread.shape[1] else None
         starts, ends = positions - offsets[:, 0].astype(np.float64), positions + offsets[:, 1].astype(np.float64)
         return Candidates(starts, ends, labels.astype(np.intp), scores.astype(np.float64), variances, positions)
@@ -72,41 +73,80 @@ def find_candidates(outputs: Outputs, options: InferenceConfig) -> Candidates:
     return collect_rows([outputs], options)[0].candidates()
 
 
-def collect_rows(parts: Iterable[Outputs], options: InferenceConfig) -> tuple[Rows, Fields | None, float]:
-    """What of a recording may become segments, best first; its raw outputs come in parts, in order of time, each
-    forgotten before the next.
+class Step(NamedTuple):
+    """What is known after one more part of a recording.
 
-    Of the scores from `min_score` on, `candidates` stay within `limit_span` positions to either side.
-    Returns them, the distance fields, None without BDR, and the highest score that did not stay, -inf if all did.
+    rows: those that stay, beside the ones of the steps before, in order. Without a span they may still give way to
+    better ones; alive: then the `order` of all that have not yet, else None. decided: rows of later steps stand here or
+    later. length: positions so far. fields: of this part, None without BDR. cut: the highest score that did not stay so
+    far, -inf if all did. is_last: no more is to come.
+    """
+
+    rows: Rows
+    alive: NDArray[np.int64] | None
+    decided: float
+    length: int
+    fields: Fields | None
+    cut: float
+    is_last: bool = False
+
+
+def step_by_step(parts: Iterable[Outputs], options: InferenceConfig) -> Iterator[Step]:
+    """What of a recording may become segments; its raw outputs come in parts, in order of time, each forgotten before
+    the next.
+
+    Of the scores from `min_score` on, `candidates` stay within `limit_span` positions to either side. The last step has
+    no part of its own.
     """
     span, limit = options.limit_span, options.candidates
     buffer: Rows | None = None
-    kept: list[Rows] = []
-    cut = -np.inf
-    length, decided = 0, 0.0
-    fields: list[Fields] = []
+    cut, length, decided, count = -np.inf, 0, 0.0, 0
     for part in parts:
         rows = _rows(part, length, options.min_score)
         length += _length(part)
+        fields = None
         if part.distances is not None and part.distance_log_variance is not None:
             # Copies: a view would keep all of the window that it was cut from.
-            fields.append(Fields(part.distances.numpy().copy(), part.distance_log_variance.numpy().copy()))
-        buffer = rows if buffer is None else _joined([buffer, rows])
+            fields = Fields(part.distances.numpy().copy(), part.distance_log_variance.numpy().copy())
+        new = rows = rows._replace(order=np.arange(count, count + len(rows.scores)))
+        buffer = rows if buffer is None else joined([buffer, rows])
         if span is None:
+            count += len(rows.scores)
             best = np.sort(_best_first(buffer)[:limit])
             cut = max(cut, _highest_but(buffer.scores, best))
             buffer = buffer.take(best)
-        elif length - span - decided >= span:  # what is farther back than the span has all its neighbours
+            new = buffer.take(buffer.order >= count - len(rows.scores))
+            yield Step(new, buffer.order, float(length), length, fields, cut)
+            continue
+        chosen = rows.take(np.zeros(len(rows.scores), bool))
+        if length - span - decided >= span:  # what is farther back than the span has all its neighbours
             chosen, lost = _decide(buffer, decided, length - span, limit, span)
             cut, decided = max(cut, lost), float(length - span)
-            kept.append(chosen)
+            chosen, count = _numbered(chosen, count)
             buffer = buffer.take(buffer.positions >= decided - span)
+        yield Step(chosen, None, decided, length, fields, cut)
     assert buffer is not None, "a recording has at least one part"
+    if span is None:
+        yield Step(buffer.take(np.zeros(len(buffer.scores), bool)), buffer.order, np.inf, length, None, cut, True)
+        return
     chosen, lost = _decide(buffer, decided, np.inf, limit, span)
-    found, cut = _joined([*kept, chosen]), max(cut, lost)
-    del buffer, kept, chosen
+    yield Step(_numbered(chosen, count)[0], None, np.inf, length, None, max(cut, lost), True)
+
+
+def collect_rows(parts: Iterable[Outputs], options: InferenceConfig) -> tuple[Rows, Fields | None, float]:
+    """All steps together: the rows that stay, best first, the distance fields, None without BDR, and the highest score
+    that did not stay, -inf if all did."""
+    steps = list(step_by_step(parts, options))
+    found, fields = joined([step.rows for step in steps]), [step.fields for step in steps if step.fields is not None]
+    if steps[-1].alive is not None:
+        found = found.take(np.isin(found.order, steps[-1].alive))
     together = Fields(*map(np.concatenate, zip(*fields, strict=True))) if fields else None
-    return found.take(_best_first(found)), together, cut
+    return found.take(_best_first(found)), together, steps[-1].cut
+
+
+def _numbered(rows: Rows, count: int) -> tuple[Rows, int]:
+    after = count + len(rows.scores)
+    return rows._replace(order=np.arange(count, after)), after
 
 
 def _length(part: Outputs) -> int:
@@ -131,10 +171,11 @@ def _rows(part: Outputs, first: int, min_score: float) -> Rows:
         scores[row, label].numpy(),
         offsets.float().numpy(),
         np.empty((len(row), 0), np.float32) if spread is None else spread[row].float().numpy(),
+        np.zeros(len(row), np.int64),
     )
 
 
-def _joined(parts: list[Rows]) -> Rows:
+def joined(parts: list[Rows]) -> Rows:
     return Rows(*map(np.concatenate, zip(*parts, strict=True)))
 
 

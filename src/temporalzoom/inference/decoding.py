@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from temporalzoom.bdr import assumed_box_variance, refine_segments
 from temporalzoom.config import InferenceConfig
-from temporalzoom.inference.candidates import Candidates, Fields, Rows, collect_rows
+from temporalzoom.inference.candidates import Candidates, Fields, Rows, joined, step_by_step
+from temporalzoom.inference.fields import FieldWindow
 from temporalzoom.inference.nms import suppress_in_time, vote
+from temporalzoom.inference.settling import Boxes, ReachesBack, Settling, joined_boxes
 from temporalzoom.models import Outputs
 from temporalzoom.segments import Segments
 from temporalzoom.timegrid import TimeGrid
@@ -20,6 +22,9 @@ from temporalzoom.timegrid import TimeGrid
 # Where the first order says nothing any more: of segments shorter than this many positions, and of hopeless ones.
 SHORTEST, LEAST_OVERLAP = 0.5, 0.05
 SLICE = 2**15  # candidates that are refined at once
+HORIZON = 4096  # positions; most segments reach back less
+FARTHER = 8
+EVERY = 4  # horizons: what waits is looked at again each time
 
 
 class Decoded(NamedTuple):
@@ -29,11 +34,11 @@ class Decoded(NamedTuple):
     cut: float
 
 
-def refine(candidates: Candidates, fields: Fields | None, options: InferenceConfig) -> Candidates:
+def refine(candidates: Candidates, fields: Fields | None, options: InferenceConfig, first: int = 0) -> Candidates:
     """Starts and ends moved to the zeros of the distance fields; as they are, without BDR.
 
     An end that is moved has the variance of the field, fused with that of its box in mode `fuse`; an end for which no
-    zero was found keeps that of its box.
+    zero was found keeps that of its box. first: the position at which the fields begin.
     """
     if fields is None or options.refine == "none":
         return candidates
@@ -57,8 +62,9 @@ def refine(candidates: Candidates, fields: Fields | None, options: InferenceConf
         start_variance=variances[:, 0],
         end_variance=variances[:, 1],
         return_taken=True,
+        first=first,
     )
-    positions = np.arange(len(variances))
+    positions = np.arange(first, first + len(variances))
     known = np.stack([np.interp(at, positions, variances[:, side]) for side, at in enumerate((starts, ends))], 1)
     if options.refine == "fuse":
         known = 1 / (1 / known + 1 / box)
@@ -66,13 +72,11 @@ def refine(candidates: Candidates, fields: Fields | None, options: InferenceConf
     return replace(candidates, starts=starts, ends=ends, variances=known)
 
 
-def weigh_by_certainty(candidates: Candidates, power: float) -> Candidates:
-    """Scores times the expected tIoU to a power, best first again; as they are where no variances are predicted."""
+def certainty_of(candidates: Candidates, power: float) -> NDArray[np.float64] | float:
+    """The expected tIoU to a power, (N,), by which scores are multiplied; 1 where no variances are predicted."""
     if not power or candidates.variances is None:
-        return candidates
-    deviations = np.sqrt(candidates.variances)
-    scores = candidates.scores * expected_tiou(candidates.ends - candidates.starts, deviations) ** power
-    return replace(candidates, scores=scores)[np.argsort(-scores, kind="stable")]
+        return 1.0
+    return expected_tiou(candidates.ends - candidates.starts, np.sqrt(candidates.variances)) ** power
 
 
 def expected_tiou(lengths: NDArray[np.float64], deviations: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -93,14 +97,100 @@ def decode(
 
 
 def decode_parts(
-    parts: Iterable[Outputs], classes: Sequence[str], grid: TimeGrid, duration: float, options: InferenceConfig
+    parts: Iterable[Outputs],
+    classes: Sequence[str],
+    grid: TimeGrid,
+    duration: float,
+    options: InferenceConfig,
+    horizon: float = HORIZON,
 ) -> Decoded:
-    """Of a recording whose outputs come in parts, in order of time: none of them is kept."""
-    rows, fields, cut = collect_rows(parts, options)
-    boxes = _boxes(rows, fields, grid, duration, options)
-    del rows, fields
+    """Of a recording whose outputs come in parts, in order of time: none of them is kept.
+
+    horizon: how many positions a segment is expected to reach back at most. What lies farther back is decided and
+    forgotten; where a segment then turns out to reach farther, the parts are asked for again, and more of them is kept.
+    With parts that come only once (an iterator), and where ends are voted on or snap to the nearest of all boundaries,
+    everything is kept to the end.
+    """
+    comes_once = iter(parts) is parts
+    if comes_once or options.voting is not None or options.refine == "snap":
+        horizon = np.inf
+    while True:
+        try:
+            starts, ends, numbers, scores, cut = _decoded(parts, grid, duration, options, horizon)
+        except ReachesBack:
+            horizon *= FARTHER
+            continue
+        labels = [classes[label] for label in numbers.tolist()]
+        return Decoded(Segments(starts, ends, labels, scores, classes=classes), cut)
+
+
+class _Selected(NamedTuple):
+    """(M,) each, best first; cut: as in Decoded."""
+
+    starts: NDArray[np.float64]
+    ends: NDArray[np.float64]
+    labels: NDArray[np.int32]
+    scores: NDArray[np.float64]
+    cut: float
+
+
+def _decoded(
+    parts: Iterable[Outputs], grid: TimeGrid, duration: float, options: InferenceConfig, horizon: float
+) -> _Selected:
+    """Every few horizons, what can be decided is."""
+    fields, settling = FieldWindow(), None
+    rows: Rows | None = None  # that are not boxes yet
+    boxes: list[Boxes] = []  # that do not take part in suppression yet
+    done = 0
+    for step in step_by_step(parts, options):
+        if options.refine != "none":
+            fields.add(step.fields)
+        rows = step.rows if rows is None else joined([rows, step.rows])
+        if step.alive is not None:
+            rows = rows.take(np.isin(rows.order, step.alive))
+            boxes = [part.take(np.isin(part.order, step.alive)) for part in boxes]
+        if step.is_last:
+            fields.check(rows.candidates())
+            boxes.append(_boxes(rows, fields, grid, duration, options))
+            return _selected(boxes, settling, duration, options, step.cut)
+        if step.length - done < EVERY * horizon:
+            continue
+        done = step.length
+        new, rows = _ready(rows, fields)
+        boxes.append(_boxes(new, fields, grid, duration, options))
+        fields.forget(max(int(step.decided - 2 * horizon), 0))
+        if options.limit_span is not None:
+            settling = settling or Settling(options, duration)
+            settling.add(joined_boxes(boxes))
+            boxes = []
+            waiting = rows.candidates()
+            reach = waiting.starts - options.max_move * (waiting.ends - waiting.starts) - 1
+            closed = reach.min(initial=step.decided - horizon)
+            settling.settle(float(grid.to_seconds(closed, duration)), float(rows.positions.min(initial=step.decided)))
+    raise AssertionError("the last step says that it is")
+
+
+def _ready(rows: Rows, fields: FieldWindow) -> tuple[Rows, Rows]:
+    """Those that can be refined by now, and the others."""
+    if fields.whole() is None:
+        return rows, rows.take(np.zeros(len(rows.scores), bool))
+    ready = fields.ready(rows.candidates())
+    return rows.take(ready), rows.take(~ready)
+
+
+def _selected(
+    boxes: list[Boxes], settling: Settling | None, duration: float, options: InferenceConfig, cut: float
+) -> _Selected:
+    """Of the last boxes, and all that were settled before."""
+    last = joined_boxes(boxes)
+    boxes.clear()
+    if settling is not None:
+        settling.add(last)
+        found, scores, lost = settling.finish()
+        return _Selected(found.starts, found.ends, found.labels, scores, max(cut, lost))
+    last = last.take(last.best_first())
     kept, scores, lost = suppress_in_time(
-        *boxes,
+        *last[:5],
         method=options.suppression,
         sigma=options.sigma,
         tiou_threshold=options.tiou_threshold,
@@ -110,40 +200,25 @@ def decode_parts(
         span=options.limit_span,
     )
     if options.voting is not None:
-        starts, ends = vote(boxes.starts, boxes.ends, boxes.scores, boxes.labels.astype(np.intp), kept, options.voting)
+        starts, ends = vote(last.starts, last.ends, last.scores, last.labels.astype(np.intp), kept, options.voting)
     else:
-        starts, ends = boxes.starts[kept], boxes.ends[kept]
-    labels = [classes[label] for label in boxes.labels[kept].tolist()]
-    return Decoded(Segments(starts, ends, labels, scores, classes=classes), max(cut, lost))
+        starts, ends = last.starts[kept], last.ends[kept]
+    return _Selected(starts, ends, last.labels[kept], scores, max(cut, lost))
 
 
-class _Boxes(NamedTuple):
-    """Segments in seconds before suppression, (N,) each."""
-
-    starts: NDArray[np.float64]
-    ends: NDArray[np.float64]
-    scores: NDArray[np.float64]
-    labels: NDArray[np.int32]
-    positions: NDArray[np.float64]
-
-
-def _boxes(rows: Rows, fields: Fields | None, grid: TimeGrid, duration: float, options: InferenceConfig) -> _Boxes:
-    """Refined and weighed, best first; slice by slice, as what is computed on the way takes several times the room."""
+def _boxes(rows: Rows, window: FieldWindow, grid: TimeGrid, duration: float, options: InferenceConfig) -> Boxes:
+    """Refined and weighed; slice by slice, as what is computed on the way takes several times the room."""
+    fields = window.whole()
     if fields is not None and options.refine != "none":
         fields = Fields(*(column.astype(np.float64) for column in fields))
     parts = []
     for first in range(0, max(len(rows.scores), 1), SLICE):
-        found = refine(rows.candidates(first, first + SLICE), fields, options)
-        found = weigh_by_certainty(found, options.certainty)
+        some = rows.take(np.arange(len(rows.scores))[first : first + SLICE])
+        found = refine(some.candidates(), fields, options, window.first)
+        scores = found.scores * certainty_of(found, options.certainty)
         starts, ends = grid.to_seconds(found.starts, duration), grid.to_seconds(found.ends, duration)
         real = ends > starts  # a box wholly outside the recording is clipped to nothing
         if options.voting is None:  # in a vote all take part
-            real &= found.scores >= options.min_score
-        found = found[real]
-        parts.append(_Boxes(starts[real], ends[real], found.scores, found.labels.astype(np.int32), found.positions))
-    if len(parts) == 1:
-        return parts[0]
-    boxes = _Boxes(*map(np.concatenate, zip(*parts, strict=True)))
-    del parts
-    order = np.argsort(-boxes.scores, kind="stable")
-    return _Boxes(*(column[order] for column in boxes))  # type: ignore[arg-type]
+            real &= scores >= options.min_score
+        parts.append(Boxes(starts, ends, scores, some.labels, found.positions, some.scores, some.order).take(real))
+    return parts[0] if len(parts) == 1 else joined_boxes(parts)

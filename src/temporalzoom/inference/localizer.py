@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +22,7 @@ from temporalzoom.inference.members import TIOU, fuse_members
 from temporalzoom.inference.onnx_network import OnnxNetwork
 from temporalzoom.inference.recordings import NetworkInput, Opened, RecordingReader
 from temporalzoom.inference.selection import Selection, select
-from temporalzoom.inference.windows import run_windows
+from temporalzoom.inference.windows import Windows
 from temporalzoom.models import Outputs
 from temporalzoom.models.runtime import move_network
 from temporalzoom.runs.checkpoint import find_checkpoint, load_network, read_info
@@ -29,9 +31,9 @@ from temporalzoom.runs.members import read_members
 from temporalzoom.segments import AGNOSTIC, Segments
 from temporalzoom.signals.backbones import Backbone, backbone
 from temporalzoom.signals.extraction import ExtractionSettings
+from temporalzoom.signals.feature_rows import FeatureRows
+from temporalzoom.signals.preparation import count_not_finite, has_numbers
 from temporalzoom.timegrid import TimeGrid
-
-CHECKED_ROWS = 4096  # of features at once
 
 
 class Localizer:
@@ -278,7 +280,8 @@ class Localizer:
         """What the network takes of a recording, features (T, F) and their grid, for code that needs raw outputs."""
         reader = self.reader(grid=grid)
         with _naming(recording):
-            return reader.read(recording)
+            prepared = reader.read(recording)
+            return replace(prepared, features=np.asarray(prepared.features, np.float32))
 
     def outputs(self, features: ArrayLike) -> Outputs:
         """Raw outputs in grid units, on the CPU.
@@ -291,13 +294,13 @@ class Localizer:
         """
         return Outputs.concatenate(list(self._windows(features)))
 
-    def _windows(self, features: ArrayLike) -> Iterator[Outputs]:
-        """Raw outputs part by part."""
+    def _windows(self, features: ArrayLike | FeatureRows) -> Windows:
+        """Raw outputs part by part, as often as they are asked for."""
         self._refuse_oracle(features)
         if self.members:
             raise InputError(f"{len(self.members)} members have no common raw outputs; ask one of `members`")
         array, options = self.checked(features), self.options
-        return run_windows(self.model, array, options.max_length, precision=options.precision)
+        return Windows(self.model, array, options.max_length, options.precision)
 
     def segments(self, outputs: Outputs, grid: TimeGrid, duration: float, name: str | None = None) -> Segments:
         """All that raw outputs hold, down to `inference.min_score`, highest score first; arguments as in a call."""
@@ -333,17 +336,15 @@ class Localizer:
         assert self._scores is not None
         return self._scores[1][name]
 
-    def checked(self, features: ArrayLike) -> NDArray[np.float32]:
-        """Features (T, F) that the network can take; others raise InputError."""
-        array = np.asarray(features, np.float32)
+    def checked(self, features: ArrayLike | FeatureRows) -> NDArray[np.floating] | FeatureRows:
+        """Features (T, F) that the network can take, not copied where they are numbers; others raise InputError."""
+        array: Any = features if has_numbers(features) else np.asarray(features, np.float32)
         if array.ndim != 2 or not len(array):
             raise InputError(f"features must be an array of at least one position, (T, F); got shape {array.shape}")
         width = self.description.input_width
         if array.shape[1] != width:
             raise InputError(f"features have {array.shape[1]} channels, the model was trained with {width}")
-        # Piece by piece: a mask of a day would be as long as the day.
-        pieces = np.array_split(array, max(len(array) // CHECKED_ROWS, 1))
-        wrong = sum(int((~np.isfinite(piece)).sum()) for piece in pieces)
+        wrong = count_not_finite(array)
         if wrong:
             raise InputError(f"features hold {wrong} values that are NaN or infinite")
         return array

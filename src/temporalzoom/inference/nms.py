@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -104,14 +104,18 @@ def suppress_in_time(
     floors = None
     if method == "bmn" and len(order):
         duration = float(ends.max() - starts.min()) if duration is None else duration
-        widths = (ends[order] - starts[order]) / max(duration, np.finfo(np.float64).tiny)
-        floors = LOW + (HIGH - LOW) * np.minimum(widths, 1.0)
-    crowd = _Crowd(limit, None if positions is None else positions[order], span)
-    picked, picked_scores, cut = _select(
+        floors = tolerated(ends[order] - starts[order], duration)
+    crowd = Crowd(limit, None if positions is None else positions[order], span)
+    picked, picked_scores, cut, _ = select_greedily(
         starts[order], ends[order], scores[order], labels[order], order, crowd,
         sigma if method in ("soft", "bmn") else None, 1.0 if method == "none" else tiou_threshold, min_score, floors,
     )  # fmt: skip
     return order[picked], picked_scores, cut
+
+
+def tolerated(lengths: Floats, duration: float) -> Floats:
+    """Of method `bmn`: the tIoU (N,) above which segments of these lengths (N,) weaken others."""
+    return LOW + (HIGH - LOW) * np.minimum(lengths / max(duration, np.finfo(np.float64).tiny), 1.0)
 
 
 def _checked(
@@ -133,21 +137,25 @@ def _checked(
     return columns[0], columns[1], columns[2], classes.astype(np.intp)
 
 
-def _select(
+def select_greedily(
     starts: NDArray[np.float64],
     ends: NDArray[np.float64],
     scores: NDArray[np.float64],
     labels: NDArray[np.intp],
     rank: NDArray[np.intp],
-    crowd: _Crowd,
+    crowd: Crowd,
     sigma: float | None,
     tiou_threshold: float,
     min_score: float,
     floors: NDArray[np.float64] | None,
-) -> tuple[NDArray[np.intp], NDArray[np.float64], float]:
+    open_ends: NDArray[np.bool_] | None = None,
+) -> tuple[NDArray[np.intp], NDArray[np.float64], float, NDArray[np.float64]]:
     """Greedy selection from `(N,)` columns that are sorted by class, then start; `rank` decides ties. No sigma: hard.
 
-    floors: `(N,)`, the tIoU that others must exceed for a segment to weaken them; None: any does.
+    floors: `(N,)`, the tIoU that others must exceed for a segment to weaken them; None: any does. open_ends: `(N,)`,
+    segments that may overlap some that are not known yet; None: all are known.
+    Returns the rows selected, their scores, the highest score that the limit left out, and `(N,)` the scores so far of
+    rows that cannot be judged yet, -inf for all others.
 
     One loop serves all classes: decay never raises a score, so the best candidate of all classes together is also the
     next of the merged result, and the loop may stop at a limit. Since the columns are sorted, whatever overlaps a
@@ -156,6 +164,8 @@ def _select(
     """
     scores = scores.copy()
     lows, highs = _overlap_slices(starts, ends, labels)
+    waits = None if open_ends is None else _waiting(open_ends, lows, highs, sigma)
+    undecided = np.full(len(scores), _GONE)
     picked: list[int] = []
     picked_scores: list[float] = []
     cut = -np.inf
@@ -165,7 +175,8 @@ def _select(
             best, score = _best(scores, maxima, rank)
             if score == _GONE:
                 break
-            if crowd.is_full_at(best):
+            crowd.pass_earlier(score, int(rank[best]))
+            if crowd.is_full_at(best) and (waits is None or not waits[best] or score <= cut):
                 cut = max(cut, score)
                 if crowd.positions is None:
                     break
@@ -173,13 +184,24 @@ def _select(
                 scores[crowded][crowd.is_full(crowded)] = _GONE
                 maxima[best // BLOCK] = scores[crowded].max()
                 continue
+            low, high = int(lows[best]), int(highs[best])
+            near, start, end = slice(low, high), starts[best], ends[best]
+            if waits is not None and (waits[best] or crowd.may_be_full_at(best)):
+                undecided[best], scores[best] = score, _GONE
+                crowd.add_doubtful(best)
+                # All that it would weaken waits, and, as products are rounded, all that would weaken one of those next
+                met = low + np.flatnonzero((scores[near] > _GONE) & (ends[near] > start) & (starts[near] < end))
+                waits[met] = True
+                if sigma is not None and len(met):
+                    waits[lows[met].min() : highs[met].max()] = True
+                block = best // BLOCK
+                maxima[block] = scores[block * BLOCK : (block + 1) * BLOCK].max()
+                continue
             picked.append(best)
             picked_scores.append(score)
             crowd.add(best)
             scores[best] = _GONE
 
-            low, high = int(lows[best]), int(highs[best])
-            near, start, end = slice(low, high), starts[best], ends[best]
             overlap = np.minimum(ends[near], end)
             overlap -= np.maximum(starts[near], start)
             np.maximum(overlap, 0.0, out=overlap)
@@ -197,30 +219,84 @@ def _select(
                 # A segment of no length is in no slice, not even in its own.
                 for block in {best // BLOCK, *range(low // BLOCK, -(-high // BLOCK))}:
                     maxima[block] = scores[block * BLOCK : (block + 1) * BLOCK].max()
-    return np.array(picked, np.intp), np.array(picked_scores), cut
+    return np.array(picked, np.intp), np.array(picked_scores), cut, undecided
 
 
-class _Crowd:
+def _waiting(
+    open_ends: NDArray[np.bool_], lows: NDArray[np.int32], highs: NDArray[np.int32], sigma: float | None
+) -> NDArray[np.bool_]:
+    """Whom segments that are not known yet may weaken, `(N,)`; with soft suppression also whoever overlaps such a one:
+    it would have to wait for its turn, because products are rounded."""
+    if sigma is None:
+        return open_ends.copy()
+    edges = np.zeros(len(open_ends) + 1, np.intp)
+    np.add.at(edges, lows[open_ends], 1)
+    np.add.at(edges, highs[open_ends], -1)
+    return open_ends | (np.cumsum(edges[:-1]) > 0)
+
+
+class Earlier(NamedTuple):
+    """What was selected before: positions, scores and ranks (M,) each, by descending score, then rank."""
+
+    positions: Floats
+    scores: Floats
+    rank: NDArray[np.intp]
+
+
+class Crowd:
     """How many segments are selected around each position, and where that is as many as may be.
 
-    positions: (N,) of the candidates, whole numbers; None: the limit is one of all of them together.
+    positions: (N,) of the candidates, whole numbers; None: the limit is one of all of them together. earlier: counted
+    each when its turn has come. frontier: from here on there may be candidates that are not known yet.
     """
 
-    def __init__(self, limit: int, positions: Floats | None, span: float | None) -> None:
-        self.limit, self.positions, self.total = limit, None, 0
+    def __init__(
+        self,
+        limit: int,
+        positions: Floats | None,
+        span: float | None,
+        earlier: Earlier | None = None,
+        frontier: float = np.inf,
+    ) -> None:
+        self.limit, self.positions, self.total, self.passed = limit, None, 0, 0
+        self.earlier = earlier
         if positions is not None and span is not None:
-            self.positions, self.span = (positions - positions.min(initial=0)).astype(np.int32), int(span)
-            self.counts = np.zeros(int(self.positions.max(initial=0)) + 1, np.int32)
+            known = positions if earlier is None else np.concatenate([positions, earlier.positions])
+            self.base, self.frontier = int(known.min(initial=np.inf) if len(known) else 0), frontier
+            self.positions, self.span = (positions - self.base).astype(np.int32), int(span)
+            self.counts = np.zeros(int(known.max(initial=self.base)) - self.base + 1, np.int32)
+            self.doubtful = np.zeros_like(self.counts)
+
+    def pass_earlier(self, score: float, rank: int) -> None:
+        """Count what was selected before and comes before this score and rank."""
+        if self.earlier is None:
+            return
+        places, scores, ranks = self.earlier
+        while self.passed < len(scores) and (-scores[self.passed], ranks[self.passed]) < (-score, rank):
+            self._count(self.counts, int(places[self.passed]) - self.base)
+            self.passed += 1
+
+    def _count(self, counts: NDArray[np.int32], at: int) -> None:
+        counts[max(at - self.span, 0) : at + self.span + 1] += 1
 
     def add(self, row: int) -> None:
         self.total += 1
         if self.positions is not None:
-            at = int(self.positions[row])
-            self.counts[max(at - self.span, 0) : at + self.span + 1] += 1
+            self._count(self.counts, int(self.positions[row]))
+
+    def add_doubtful(self, row: int) -> None:
+        """It may be selected or not."""
+        assert self.positions is not None
+        self._count(self.doubtful, int(self.positions[row]))
 
     def is_full_at(self, row: int) -> bool:
         there = self.total if self.positions is None else self.counts[self.positions[row]]
         return bool(there >= self.limit)
+
+    def may_be_full_at(self, row: int) -> bool:
+        assert self.positions is not None
+        at = self.positions[row]
+        return bool(at + self.base + self.span >= self.frontier or self.counts[at] + self.doubtful[at] >= self.limit)
 
     def is_full(self, rows: slice) -> NDArray[np.bool_]:
         assert self.positions is not None

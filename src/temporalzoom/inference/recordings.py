@@ -17,7 +17,9 @@ from temporalzoom.signals.backbones import Backbone
 from temporalzoom.signals.container import Signal, listed
 from temporalzoom.signals.decoding import probe
 from temporalzoom.signals.extraction import VIDEO_SUFFIXES, ExtractionSettings, check_settings, video_features
-from temporalzoom.signals.feature_files import SUFFIXES, read_features
+from temporalzoom.signals.feature_files import SUFFIXES
+from temporalzoom.signals.feature_rows import FeatureRows, open_features
+from temporalzoom.signals.preparation import row_count
 from temporalzoom.signals.resampling import resampled
 from temporalzoom.signals.sidecars import contradictions, read_sidecar
 from temporalzoom.signals.signal_files import ROW_SUFFIXES, SIGNAL_SUFFIXES, read_signal
@@ -29,10 +31,11 @@ SAME_RATE = 0.01  # rates nearer than this need no resampling: the clock is that
 
 @dataclass(frozen=True)
 class NetworkInput:
-    """features: (T, F), prepared as those of training were; grid: when each of them was; duration: of the recording, in
-    seconds; notes: what was recognised or resampled on reading, one sentence each."""
+    """features: (T, F), prepared as those of training were, still in their file where that holds them so; grid: when
+    each of them was; duration: of the recording, in seconds; notes: what was recognised or resampled on reading, one
+    sentence each."""
 
-    features: Floats
+    features: Floats | FeatureRows
     grid: TimeGrid
     duration: float
     notes: tuple[str, ...] = ()
@@ -42,7 +45,7 @@ class Opened(NamedTuple):
     """A recording that was read. signal: (N, C) rows or (T, C) features; grid: of features; duration: in seconds, None
     where only the number of rows tells it; notes: how the file was read, one sentence each."""
 
-    signal: ArrayLike
+    signal: ArrayLike | FeatureRows
     grid: TimeGrid
     duration: float | None = None
     notes: tuple[str, ...] = ()
@@ -129,7 +132,7 @@ class RecordingReader:
         if duration is None:
             # A raw signal goes on after its last whole window.
             rows = grid if framing is None else TimeGrid(1, 1, grid.fps)
-            duration = opened.duration or rows.duration(len(np.asarray(opened.signal)))
+            duration = opened.duration or rows.duration(row_count(opened.signal))
         return NetworkInput(features, final, duration, opened.notes)
 
     def _stored(self, file: Path) -> Opened:
@@ -139,7 +142,7 @@ class RecordingReader:
         raw = self.description.preparation.framing is not None
         if raw or file.suffix.lower() in ROW_SUFFIXES:
             return self._rows(file)
-        signal = read_features(file)
+        signal = open_features(file)
         sidecar = read_sidecar(file)
         if sidecar is None:
             return Opened(signal, self._own_grid())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from temporalzoom.config import Precision
 from temporalzoom.errors import InputError
 from temporalzoom.models import Outputs
 from temporalzoom.models.runtime import check_precision, denormals_as_zero, device_of, keep_freed_memory, products_in
+from temporalzoom.signals.feature_rows import FeatureRows
 
 
 def plan_windows(length: int, window: int, margin: int) -> Iterator[tuple[int, int, int, int]]:
@@ -36,7 +38,7 @@ def plan_windows(length: int, window: int, margin: int) -> Iterator[tuple[int, i
 
 def run_network(
     model: nn.Module,
-    features: NDArray[np.float32],
+    features: NDArray[np.floating] | FeatureRows,
     window: int,
     boundaries: Tensor | None = None,
     precision: Precision = "float32",
@@ -45,15 +47,28 @@ def run_network(
     return Outputs.concatenate(list(run_windows(model, features, window, boundaries, precision)))
 
 
+@dataclass(frozen=True)
+class Windows:
+    """`run_windows` with these arguments, as often as it is asked for."""
+
+    model: nn.Module
+    features: NDArray[np.floating] | FeatureRows
+    window: int
+    precision: Precision = "float32"
+
+    def __iter__(self) -> Iterator[Outputs]:
+        return run_windows(self.model, self.features, self.window, precision=self.precision)
+
+
 def run_windows(
     model: nn.Module,
-    features: NDArray[np.float32],
+    features: NDArray[np.floating] | FeatureRows,
     window: int,
     boundaries: Tensor | None = None,
     precision: Precision = "float32",
 ) -> Iterator[Outputs]:
-    """Raw outputs of one sequence, window by window. features: (T, F), T >= 1 -> Outputs with float32 tensors of
-    (T', ...), on the processor wherever the network is; together the windows have T positions.
+    """Raw outputs of one sequence, window by window. features: (T, F) numbers of any type, T >= 1 -> Outputs with
+    float32 tensors of (T', ...), on the processor wherever the network is; together the windows have T positions.
 
     boundaries: (T,) boolean, true positions to protect from pruning, for the oracle ablation of `tzn`. precision: of
     the products inside the network.

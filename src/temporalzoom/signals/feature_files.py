@@ -50,7 +50,7 @@ def read_features(path: str | Path) -> NDArray[np.float32]:
     """
     path = Path(path)
     array = _read(path, lengths_only=False)
-    _two_dimensional(array.shape, path)
+    two_dimensional(array.shape, path)
     if array.dtype.kind not in "fiu":
         raise InputError(f"{path}: features must be numbers, the array has dtype {array.dtype}")
     _plausible(array.size * np.dtype(np.float32).itemsize, path)
@@ -67,7 +67,7 @@ def map_features(path: str | Path) -> NDArray[np.float32]:
     if path.suffix == ".npy" and path.is_file():
         mapped = _map_npy(path)
         if mapped is not None:
-            _two_dimensional(mapped.shape, path)
+            two_dimensional(mapped.shape, path)
             return mapped.reshape(mapped.shape[-2:])
     return read_features(path)
 
@@ -75,7 +75,7 @@ def map_features(path: str | Path) -> NDArray[np.float32]:
 def feature_length(path: str | Path) -> int:
     """T of a feature file; .npy, .h5 and .pt files are not read as a whole for it."""
     path = Path(path)
-    return _two_dimensional(_read(path, lengths_only=True).shape, path)[0]
+    return two_dimensional(_read(path, lengths_only=True).shape, path)[0]
 
 
 def write_features(path: str | Path, features: ArrayLike) -> None:
@@ -119,7 +119,7 @@ def _read(path: Path, lengths_only: bool) -> Any:
 
 
 def _read_npy(path: Path, lengths_only: bool) -> Any:
-    shape, _, dtype, begin = _npy_header(path)
+    shape, _, dtype, begin = npy_header(path)
     if dtype.hasobject:
         raise InputError(f"{path}: holds Python objects; only plain arrays of numbers are read")
     if path.stat().st_size < begin + math.prod(shape) * dtype.itemsize:
@@ -128,7 +128,7 @@ def _read_npy(path: Path, lengths_only: bool) -> Any:
     return np.broadcast_to(np.zeros((), dtype), shape) if lengths_only else np.load(path, allow_pickle=False)
 
 
-def _npy_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+def npy_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
     """Shape, whether it is transposed, dtype, and where the numbers begin. A damaged header raises ValueError."""
     try:
         with path.open("rb") as file:
@@ -150,7 +150,7 @@ def _map_npy(path: Path) -> NDArray[np.float32] | None:
     import torch  # not np.memmap: that keeps every file open, and a data set has more than a process may open
 
     try:
-        shape, is_transposed, dtype, begin = _npy_header(path)
+        shape, is_transposed, dtype, begin = npy_header(path)
         size = math.prod(shape) * np.dtype(np.float32).itemsize
         if dtype != np.dtype(np.float32) or is_transposed or not size or path.stat().st_size < begin + size:
             return None
@@ -225,7 +225,7 @@ def _key(names: Collection[str], path: Path) -> str:
     raise InputError(f"{path}: one array, or one called 'features', is expected; it holds {len(names)}: {listed}")
 
 
-def _two_dimensional(shape: tuple[int, ...], path: Path) -> tuple[int, int]:
+def two_dimensional(shape: tuple[int, ...], path: Path) -> tuple[int, int]:
     """(T, D) of a stored shape (T, D) or (1, T, D)."""
     rows_columns = shape[1:] if len(shape) == 3 and shape[0] == 1 else shape
     if len(rows_columns) != 2 or rows_columns[1] == 0:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_filter1d
 
 from temporalzoom.errors import InputError
+from temporalzoom.signals.feature_rows import FeatureRows
 from temporalzoom.timegrid import TimeGrid
 
 Floats = NDArray[np.float32]
 DERIVATIVE_SCALE = 1.0  # rows, of the Gaussian that smooths before differences are taken
+PIECE = 4096  # rows that are looked at, or converted, at once
 AXES = frozenset("xyz")  # the letters of a keypoint's pattern that are coordinates
 
 
@@ -141,6 +144,26 @@ def resize_features(features: Floats, grid: TimeGrid, resized: int) -> tuple[Flo
     return (features[low] * (1 - share) + features[high] * share).astype(np.float32), new
 
 
+def row_count(signal: ArrayLike | FeatureRows) -> int:
+    return len(signal if isinstance(signal, FeatureRows) else np.asarray(signal))
+
+
+def has_numbers(signal: object) -> bool:
+    """Whether float32 can be made of it piece by piece."""
+    return isinstance(signal, FeatureRows) or (isinstance(signal, np.ndarray) and signal.dtype.kind in "fiu")
+
+
+def count_not_finite(features: NDArray[Any] | FeatureRows) -> int:
+    """How many values of (T, F) are NaN or infinite in float32. Piece by piece: a mask of a day, and a day in another
+    type, would be as long as the day."""
+    found = 0
+    with np.errstate(over="ignore"):
+        for first in range(0, len(features), PIECE):
+            piece = np.asarray(features[first : first + PIECE], np.float32)
+            found += int((~np.isfinite(piece)).sum())
+    return found
+
+
 @dataclass(frozen=True)
 class Preparation:
     """How training prepared its recordings, so that others are prepared alike.
@@ -165,15 +188,24 @@ class Preparation:
             return len(self.keypoints) * keypoint_count(width, self.keypoints, self.fills_gaps)
         return width // (1 + self.fills_gaps + self.derivatives)
 
-    def apply(self, signal: ArrayLike, grid: TimeGrid, input_width: int) -> tuple[Floats, TimeGrid]:
+    @property
+    def is_nothing(self) -> bool:
+        """Whether features are taken as they are."""
+        return not (self.fills_gaps or self.derivatives or self.keypoints or self.framing or self.resize)
+
+    def apply(
+        self, signal: ArrayLike | FeatureRows, grid: TimeGrid, input_width: int
+    ) -> tuple[Floats | FeatureRows, TimeGrid]:
         """What a recording holds -> features (T, F) as training saw them, and their grid.
 
         Args:
-            signal: (N, C) rows of a raw signal for a model that was trained on those, else (T, C) features.
+            signal: (N, C) rows of a raw signal for a model that was trained on those, else (T, C) features. Where they
+                are features in a file and nothing is to be done to them, they stay there.
             grid: of the features before they are resized.
             input_width: F, what the network takes.
         """
-        array = self._checked(signal, self.channels(input_width))
+        stays = self.is_nothing and isinstance(signal, FeatureRows | np.ndarray)
+        array: Any = self._checked(signal, self.channels(input_width), as_it_is=stays)
         if self.fills_gaps:
             array = fill_missing(array)
         self._check_finite(array)
@@ -185,9 +217,10 @@ class Preparation:
             array = self.framing.cut(array)
         return (array, grid) if self.resize is None else resize_features(array, grid, self.resize)
 
-    def _checked(self, signal: ArrayLike, channels: int) -> Floats:
+    def _checked(self, signal: ArrayLike | FeatureRows, channels: int, as_it_is: bool) -> Any:
+        """Of the right shape; in float32, unless it stays as it is."""
         try:
-            array = np.asarray(signal, np.float32)
+            array: Any = signal if as_it_is and has_numbers(signal) else np.asarray(signal, np.float32)
         except (TypeError, ValueError, RuntimeError) as error:
             reason = " ".join(str(error).split())[:200]
             raise InputError(f"a recording must be a file or an array of numbers ({reason})") from None
@@ -201,9 +234,8 @@ class Preparation:
             raise InputError(f"{what} {array.shape[1]} channels, the model was trained with {channels}")
         return array
 
-    def _check_finite(self, array: Floats) -> None:
-        # Piece by piece: a mask of a day would be as long as the day.
-        bad = sum(int((~np.isfinite(piece)).sum()) for piece in np.array_split(array, len(array) // 4096 + 1))
+    def _check_finite(self, array: Floats | FeatureRows) -> None:
+        bad = count_not_finite(array)
         if bad:
             what = "features hold" if self.framing is None else "the raw signal holds"
             raise InputError(f"{what} {bad} values that are NaN or infinite")

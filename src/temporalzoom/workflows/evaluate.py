@@ -310,8 +310,7 @@ def sample_outputs(localizer: Localizer, sample: Sample) -> Outputs:
     starts, ends = sample.grid.to_grid(sample.segments.starts), sample.grid.to_grid(sample.segments.ends)
     protected = near_boundaries(starts, ends, len(features), reach)
     options = localizer.options
-    features = localizer.checked(features)
-    return run_network(localizer.model, features, options.max_length, protected, options.precision)
+    return run_network(localizer.model, localizer.checked(features), options.max_length, protected, options.precision)
 
 
 def _features(localizer: Localizer, sample: Sample) -> NDArray[np.float32]:

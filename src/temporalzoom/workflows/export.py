@@ -10,12 +10,13 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from temporalzoom.config import check_class_names
 from temporalzoom.errors import InputError
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.inference.onnx_forms import ExportedForm
 from temporalzoom.inference.onnx_network import Agreement, save_network
 from temporalzoom.runs.description import ExportedGraph, ModelDescription
-from temporalzoom.runs.members import single
+from temporalzoom.runs.members import read_members, single
 
 LENGTHS = (1, 37, 700)  # at which a file is compared with its model
 
@@ -31,6 +32,10 @@ def export_onnx(run: str | Path, out: str | Path, budget: float | None = None) -
         )
     # What names files of this computer stays here too.
     options = localizer.options.model_copy(update={"video_scores": None})
+    members = read_members(Path(run))
+    if members is not None and members.thresholds:  # those of `tzoom fit`, which are not the member's
+        options = options.model_copy(update={"threshold": dict(members.thresholds)})
+        check_class_names(options.per_class, described.classes)
     return save_onnx(localizer.model, replace(described, inference=options, training=None), out)
 
 

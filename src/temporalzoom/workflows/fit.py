@@ -19,7 +19,8 @@ import numpy as np
 from rich.console import Console
 
 from temporalzoom.atomic import replacing
-from temporalzoom.config import Config, load_config, parse_value
+from temporalzoom.config import Config, PerClass, load_config, parse_value
+from temporalzoom.config.per_class import DEFAULT
 from temporalzoom.console import plain_console
 from temporalzoom.datasets.fingerprint import Fingerprint, fingerprint, in_words
 from temporalzoom.datasets.folds import deal_folds
@@ -48,6 +49,7 @@ VALIDATION = "validation"  # the subset of a member's own annotations that it is
 DEFAULT_SECONDS = 15 * 60.0
 # Thresholds are chosen on scores of single members. Fused ones are means, and lower where a member misses something.
 FUSED = 0.9
+THRESHOLD = "inference.threshold"
 STUDENT_LINE = "# student: as member 0, trained on all recordings, taught by the annotations and all members\n"
 CROSS_VALIDATED = (
     "Every recording was scored by one network that was not trained on it, nor on others of its subject; the run fuses "
@@ -64,7 +66,7 @@ class Fitted:
     Attributes:
         run: the folder; `Localizer.load(run)` takes it.
         held_out: how good it is on recordings that were held out, each scored by a member that has not seen it.
-        thresholds: by class, of the best F1 there.
+        thresholds: by class, of the best F1 there; where the user's settings have one, that.
         student: the folder of the one network that learned from all members; None where none was asked for.
     """
 
@@ -77,7 +79,8 @@ class Fitted:
 @dataclass(frozen=True)
 class Prepared:
     """Everything that is decided before training. configs: of the members, by their names; whole: whether the networks
-    for use are trained once more, on all recordings; student: whether they will teach one."""
+    for use are trained once more, on all recordings; student: whether they will teach one; threshold: the user's own,
+    None: those of the best F1."""
 
     fingerprint: Fingerprint
     plan: Plan
@@ -86,6 +89,7 @@ class Prepared:
     seconds: float  # that the trainings are expected to take
     whole: bool = False
     student: bool = False
+    threshold: PerClass | None = None
 
     def chosen(self) -> list[str]:
         """What was chosen and why, a line each."""
@@ -222,7 +226,7 @@ def prepare(
     rounds = math.ceil(count / usable_cores()) * (1 + whole) + student
     expected = each * max(config.training.steps for config in configs.values()) * rounds / TRAINING_SHARE
     text = plan_text(plan, [*gathered.notes, *words], data) + (STUDENT_LINE if student else "")
-    return Prepared(found, plan, text, configs, expected, whole, student)
+    return Prepared(found, plan, text, configs, expected, whole, student, given.get(THRESHOLD))
 
 
 def train_members(prepared: Prepared, run: Path, console: Console | None = None) -> None:
@@ -261,6 +265,7 @@ def finish(gathered: Gathered, prepared: Prepared, run: Path) -> Fitted:
     validated = tuple(f"{MEMBERS}/{name}" for name in prepared.configs)
     folders = tuple(f"{MEMBERS}/{name}" for name in final_configs(prepared, run)) if prepared.whole else validated
     fused = {label: score * (FUSED if len(folders) > 1 else 1.0) for label, score in thresholds.items()}
+    thresholds, fused = (_as_given(prepared.threshold, found) for found in (thresholds, fused))
     write_members(run, Members(folders, fused, TIOU, validated))
     recordings = gathered.annotations.recordings
     subjects = {name: subject(recordings[name]) for name in truth if "subject" in recordings[name].extra}
@@ -268,6 +273,16 @@ def finish(gathered: Gathered, prepared: Prepared, run: Path) -> Fitted:
     detection = evaluate_detections(truth, predictions, TIOUS)
     boundaries = boundary_errors(truth, predictions, rates)
     return Fitted(run, Evaluation(truth, predictions, detection, boundaries, subjects=subjects), thresholds)
+
+
+def _as_given(given: PerClass | None, found: dict[str, float]) -> dict[str, float]:
+    """Thresholds by class, where the user says nothing else; a class that was not met is DEFAULT."""
+    if given is None:
+        return found
+    if not isinstance(given, Mapping):
+        return dict.fromkeys([DEFAULT, *found], float(given))
+    rest = {} if DEFAULT not in given else dict.fromkeys(found, float(given[DEFAULT]))
+    return found | rest | {label: float(score) for label, score in given.items()}
 
 
 def teach(gathered: Gathered, prepared: Prepared, fitted: Fitted, console: Console | None = None) -> Fitted:

@@ -28,6 +28,7 @@ from temporalzoom.config import Config, dump_config, first_difference, load_conf
 from temporalzoom.errors import InputError
 from temporalzoom.interrupts import interruptible
 from temporalzoom.json_tree import null_to_nan, parse_json
+from temporalzoom.locks import in_use
 from temporalzoom.workflows.sweep_display import SweepDisplay
 
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)  # as in `evaluation`, which would load torch here
@@ -101,6 +102,8 @@ def run_sweep(
                     run = waiting.popleft()
                     name = run.member.name
                     display.started(name, run.member.config.training.steps)
+                    if who := in_use(run.folder):
+                        display.waits(name, who)
                     try:
                         run.start()
                         running.append(run)

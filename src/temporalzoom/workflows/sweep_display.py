@@ -60,6 +60,9 @@ class SweepDisplay:
     def started(self, name: str, steps: int) -> None:
         self._running[name] = self._bars.add_task(name, total=steps, note="")
 
+    def waits(self, name: str, who: str) -> None:
+        self._say(f"{name}: waits, {who} is training it")
+
     def step(self, name: str, step: int, note: str = "") -> None:
         self._bars.update(self._running[name], completed=step, note=note)
 

@@ -1,0 +1,63 @@
+"""The distance fields around the present of a recording, which refinement reads."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporalzoom.bdr import newton_path
+from temporalzoom.inference.candidates import Candidates, Fields
+from temporalzoom.inference.settling import ReachesBack
+
+
+class FieldWindow:
+    """The latest positions of the fields. first: the position at which they begin."""
+
+    def __init__(self) -> None:
+        self.first = 0
+        self._parts: list[Fields] = []
+
+    def add(self, fields: Fields | None) -> None:
+        if fields is not None:
+            self._parts.append(fields)
+
+    def forget(self, before: int) -> None:
+        if before > self.first and self._parts:
+            whole = self.whole()
+            assert whole is not None
+            self._parts = [Fields(*(column[before - self.first :].copy() for column in whole))]
+            self.first = before
+
+    def whole(self) -> Fields | None:
+        """All that is kept, (T', K) each; None without BDR."""
+        if len(self._parts) > 1:
+            self._parts = [Fields(*map(np.concatenate, zip(*self._parts, strict=True)))]
+        return self._parts[0] if self._parts else None
+
+    def ready(self, candidates: Candidates) -> NDArray[np.bool_]:
+        """Which of them (N,) read nothing behind the last position so far when their ends follow the fields.
+
+        One that reads what was forgotten raises ReachesBack.
+        """
+        fields, ready = self.whole(), np.ones(len(candidates.starts), bool)
+        assert fields is not None
+        last = self.first + len(fields.distances) - 1
+        for ends, side in ((candidates.starts, 0), (candidates.ends, -1)):
+            path = newton_path(fields.distances[:, side], ends, first=self.first)
+            waits = np.maximum.accumulate(~(path < last), axis=0)
+            self._check(path, ~waits)
+            ready &= ~waits[-1]
+        return ready
+
+    def check(self, candidates: Candidates) -> None:
+        """At the end of the recording: what reads what was forgotten raises ReachesBack."""
+        fields = self.whole()
+        if fields is None or not self.first:
+            return
+        for ends, side in ((candidates.starts, 0), (candidates.ends, -1)):
+            path = newton_path(fields.distances[:, side], ends, first=self.first)
+            self._check(path, np.ones(path.shape, bool))
+
+    def _check(self, path: NDArray[np.float64], counts: NDArray[np.bool_]) -> None:
+        if self.first and (counts & ~(path >= self.first)).any():
+            raise ReachesBack
