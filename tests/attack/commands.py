@@ -11,6 +11,7 @@ COMMANDS = (
     Target("tzoom data import", data.data_import, rule, 3),
     Target("tzoom data check", data.data_check, rule, 1),
     Target("tzoom data make-zoombench", data.make_zoombench, rule, 0.5),
+    Target("tzoom data make-zoombench-context", data.make_zoombench_context, rule, 0.5),
     Target("tzoom data make-zoombench-video", data.make_zoombench_video, rule, 0.3),
     Target("tzoom fit", data.fit, rule, 0.7),
     Target("tzoom extract", data.extract, rule, 0.3),

@@ -71,6 +71,13 @@ def make_zoombench(draw: Draw, folder: Path) -> list[str]:
     return ["data", "make-zoombench", *small, *wrong, "--out", str(folder / "bench")]
 
 
+def make_zoombench_context(draw: Draw, folder: Path) -> list[str]:
+    knobs = ("length", "sequences", "dimension", "between", "aborted", "stray", "interrupted", "noise", "longest", "no")
+    small = ["length=200", "sequences=2", "test_sequences=1"]
+    wrong = [f"{draw.choice(knobs)}={odd(draw, '3', '8', '0.5')}" for _ in range(draw.randrange(3))]
+    return ["data", "make-zoombench-context", *small, *wrong, "--out", str(folder / "context")]
+
+
 def make_zoombench_video(draw: Draw, folder: Path) -> list[str]:
     shutil.rmtree(folder / "clips", ignore_errors=True)
     wrong = {"--clips": ("1", "x"), "--seconds": ("0", "nan"), "--seed": ("-1",), "--size": ("7",), "--fps": ("0",)}

@@ -15,7 +15,7 @@ INPUTS = 25  # of a target of weight 1
 def test_exit_code_0_or_2(target: Target, tmp_path):
     tally = attack(target, tmp_path, todays_seed(), round(INPUTS * target.weight))
     assert not tally.failures, "\n\n".join(tally.failures[:3])
-    assert tally.refused > 0
+    assert tally.refused > 0 or target.weight < 1  # a dozen inputs may all be right
 
 
 def test_every_command_is_attacked():
