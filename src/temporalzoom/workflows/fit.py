@@ -31,7 +31,7 @@ from temporalzoom.formats import Recording, read_predictions, write_annotations
 from temporalzoom.inference.members import TIOU
 from temporalzoom.locks import alone_in
 from temporalzoom.metrics import boundary_errors, evaluate_detections
-from temporalzoom.metrics.operating_point import best_thresholds
+from temporalzoom.metrics.operating_point import best_score, best_thresholds, threshold_curve
 from temporalzoom.progress import clock_time
 from temporalzoom.runs.members import Members, read_members, write_members
 from temporalzoom.segments import Segments
@@ -262,6 +262,8 @@ def finish(gathered: Gathered, prepared: Prepared, run: Path) -> Fitted:
     """Score what was held out, choose thresholds, and make one run of the members."""
     truth, predictions = held_out(gathered, prepared, run)
     thresholds = {label: each.score for label, each in best_thresholds(truth, predictions).items()}
+    # A class that is in no recording that was held out, and was found in none: as the others.
+    thresholds = {DEFAULT: best_score(threshold_curve(truth, predictions))} | thresholds
     validated = tuple(f"{MEMBERS}/{name}" for name in prepared.configs)
     folders = tuple(f"{MEMBERS}/{name}" for name in final_configs(prepared, run)) if prepared.whole else validated
     fused = {label: score * (FUSED if len(folders) > 1 else 1.0) for label, score in thresholds.items()}
@@ -280,7 +282,7 @@ def _as_given(given: PerClass | None, found: dict[str, float]) -> dict[str, floa
     if given is None:
         return found
     if not isinstance(given, Mapping):
-        return dict.fromkeys([DEFAULT, *found], float(given))
+        return dict.fromkeys(found, float(given))
     rest = {} if DEFAULT not in given else dict.fromkeys(found, float(given[DEFAULT]))
     return found | rest | {label: float(score) for label, score in given.items()}
 
