@@ -1,5 +1,7 @@
 """Coarser levels above uniform and tzn: the finest level stays what it was, padding never leaks, depth still saves."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -82,7 +84,9 @@ def test_convolutions_read_each_level_as_if_it_were_alone():
     assert together.finest.logits.shape == (2, 21, 3) and together.coarser.logits.shape == (2, 11 + 6 + 3, 3)
     rows = torch.cat((together.finest.offsets, together.coarser.offsets), 1)
     for level in heads.all_levels.pool(tokens, mask):
-        box = heads.all_levels.box(level)
+        all_levels = heads.all_levels
+        first = torch.relu(all_levels.first_norm(all_levels.first_convolution(level.tokens)))
+        box = all_levels.box(replace(level, tokens=first * level.mask.unsqueeze(-1)))
         alone, rows = rows[:, : box.shape[1]], rows[:, box.shape[1] :]
         torch.testing.assert_close(alone, level.stride * box[..., :2].exp(), rtol=1e-5, atol=1e-5)
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from torch import Tensor, nn
 
 from temporalzoom.config import Config, load_config
+from temporalzoom.console import plain_console
 from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.experiments.matching import Knob, Match, executed, knob_of, match
@@ -27,7 +27,7 @@ from temporalzoom.workflows.sweep import CONFIG
 from temporalzoom.workflows.validation_data import validation_split
 
 MATCHED_ON = 8  # validation recordings that costs are matched on
-_QUIET = Console(quiet=True)
+_QUIET = plain_console(quiet=True)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ from temporalzoom.runs.network import model_from_config
 EARLY_EXITS = ("early-exit", "early-exit+temp")
 # Every position passes the first exit: with that it may cost this share of tzn, the rest is for those that go on.
 FIRST_EXIT = 0.9
-DENSE_LAYERS = (1, 2, 3)
+DENSE_LAYERS = (0, 1, 2, 3)
+WIDEST = 1.5  # of a dense network, relative to tzn
 LENGTH = 512  # positions that costs are counted on
 
 
@@ -55,11 +56,11 @@ def untrained_cost(config: Config, split: Split) -> float:
     return float(count_total(lambda: model(features, torch.ones(1, LENGTH, dtype=torch.bool))))
 
 
-def widths(config: Config) -> Iterator[int]:
-    """Those that the heads of attention allow, from the configured one down."""
+def widths(config: Config, most: float = 1.0) -> Iterator[int]:
+    """Those that the heads of attention allow, from `most` times the configured one down."""
     assert isinstance(config.model, EncoderSection)
     step = config.model.heads if config.model.heads % 2 == 0 else 2 * config.model.heads
-    yield from range(config.model.width // step * step, 0, -step)
+    yield from range(int(most * config.model.width) // step * step, 0, -step)
 
 
 def exit_size(config: Config, split: Split, target: float) -> tuple[str, ...]:
@@ -77,7 +78,7 @@ def dense_size(config: Config, split: Split, target: float) -> tuple[str, ...]:
     best: tuple[float, tuple[str, ...]] = (math.inf, ())
     for layers in DENSE_LAYERS:
         named = changed(config, [f"model.name=uniform-{layers}"])
-        for width in widths(named):
+        for width in widths(named, WIDEST):
             cost = untrained_cost(changed(named, [f"model.width={width}"]), split)
             if abs(cost - target) < best[0]:
                 best = (abs(cost - target), (f"model.name=uniform-{layers}", f"model.width={width}"))

@@ -82,7 +82,7 @@ def run_member(folder: Path, console: Console | None = None) -> dict[str, Any]:
 def held_out_score(split: Split) -> Score:
     """Average mAP on recordings that are not trained on, for the choice of the best state of a training."""
 
-    quiet = Console(quiet=True)
+    quiet = plain_console(quiet=True)
 
     def score(network: nn.Module, description: ModelDescription) -> float:
         localizer = Localizer(network, description)
