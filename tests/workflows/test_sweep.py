@@ -119,7 +119,7 @@ def test_two_systems_and_two_seeds_give_what_training_by_hand_gives(finished, tm
     out, tree, ran = finished
     names = [f"zoombench/{system}/seed-{seed}" for system in tree["systems"] for seed in tree["seeds"]]
     assert ran.returncode == 0 and len(names) == 4, ran.stderr
-    assert all(name in ran.stdout for name in names) and "failed" not in ran.stderr
+    assert all(name in ran.stdout for name in names) and "failed" not in ran.stderr, ran.stdout
     # Not a terminal: one line per member that ended.
     assert sorted(line.split(":")[0] for line in ran.stderr.splitlines()) == sorted(names)
     errors = set()

@@ -103,7 +103,7 @@ class SweepDisplay:
 def results_table(done: Mapping[str, Mapping[str, Any]]) -> Table:
     """One row per member; cost is that of all its test recordings."""
     table = Table(title="Test subset: mAP (%) by tIoU, boundary error in frames", title_justify="left")
-    table.box, table.pad_edge, table.collapse_padding = box.SIMPLE_HEAD, False, True
+    table.box, table.pad_edge, table.padding = None, False, (0, 0, 0, 1)  # names need the space
     thresholds = next(iter(done.values()))["mAP"] if done else {}
     table.add_column("member", overflow="fold")
     for column in (*(f"@{threshold}" for threshold in thresholds), "avg", "error", "GFLOPs"):
