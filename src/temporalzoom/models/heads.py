@@ -157,17 +157,23 @@ class ConvolutionHeads(LevelledHeads):
 
     def _corrected(self, tokens: Tensor, before: Outputs) -> Outputs:
         assert self.norm is not None and self.classes is not None and self.box is not None
-        assert before.offset_log_variance is not None
-        tokens = self.norm(tokens)
-        box = self.box(tokens)
-        outputs = Outputs(
-            before.logits + self.classes(tokens),
-            before.offsets * torch.exp(box[..., :2].clamp(-5.0, 5.0)),
-            before.offset_log_variance + box[..., 2:],
-        )
-        if self.distance is not None:
-            outputs.distances, outputs.distance_log_variance = self.distance(tokens)
-        return outputs
+        return corrected(self.norm(tokens), before, self.classes, self.box, self.distance)
+
+
+def corrected(
+    tokens: Tensor, before: Outputs, classes: nn.Module, box: nn.Module, distance: DistanceHead | None
+) -> Outputs:
+    """The outputs `before` of tokens (..., D): logits are added to, offsets multiplied, distances predicted anew."""
+    assert before.offset_log_variance is not None
+    factors = box(tokens)
+    outputs = Outputs(
+        before.logits + classes(tokens),
+        before.offsets * torch.exp(factors[..., :2].clamp(-5.0, 5.0)),
+        before.offset_log_variance + factors[..., 2:],
+    )
+    if distance is not None:
+        outputs.distances, outputs.distance_log_variance = distance(tokens)
+    return outputs
 
 
 def build_heads(

@@ -55,7 +55,7 @@ class Reading:
 class LevelHeads(nn.Module):
     """Tokens are max-pooled level by level, and convolutions of width `hidden`, shared by the levels, read them.
 
-    The first of three is the same for classes and boxes: a fifth less to compute, with the same accuracy.
+    The first of three is the same for classes and boxes: heads at every position are most of what a network costs.
 
     levels: how many; first: the number of the first that is read, 0 being the tokens themselves.
     """

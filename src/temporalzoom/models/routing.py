@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from temporalzoom.models.deep import Surroundings
 from temporalzoom.models.depth import LEAK, RunningStandard, gumbel_noise, keep_highest, straight_through
-from temporalzoom.models.heads import ConvolutionHeads, distance_head, mlp
+from temporalzoom.models.heads import ConvolutionHeads, corrected, distance_head, mlp
 from temporalzoom.models.outputs import Depth, Outputs, Routing
 from temporalzoom.models.packing import Packed, in_rows, put, take
 from temporalzoom.models.registry import no_depth, register
@@ -55,17 +55,7 @@ class ExitHead(nn.Module):
         self.distance = distance_head(width, distance_channels)
 
     def forward(self, tokens: Tensor, before: Outputs) -> Outputs:
-        assert before.offset_log_variance is not None
-        tokens = self.norm(tokens)
-        box = self.box(tokens)
-        outputs = Outputs(
-            before.logits + self.classes(tokens),
-            before.offsets * torch.exp(box[..., :2].clamp(-5.0, 5.0)),
-            before.offset_log_variance + box[..., 2:],
-        )
-        if self.distance is not None:
-            outputs.distances, outputs.distance_log_variance = self.distance(tokens)
-        return outputs
+        return corrected(self.norm(tokens), before, self.classes, self.box, self.distance)
 
 
 class RoutedZoom(TemporalZoom):
