@@ -79,9 +79,18 @@ def salads(root: Path, folder: Path) -> None:
     write(folder, {name: signals[name] for name in database}, database)
 
 
-def zoombench(folder: Path) -> None:
-    """The embedded benchmark: 480 training and 96 test sequences."""
-    bench = ZoomBench(sequences=480, test_sequences=96)
+# Other tempi and densities of the embedded benchmark than those that rules and recipes were made on.
+GENERATORS = {
+    "zoombench": ZoomBench(sequences=480, test_sequences=96),
+    "zoombench-fast": ZoomBench(test_sequences=96, shortest=0.3, longest=3.0, mean_gap=0.8, stride=2, window=4),
+    "zoombench-slow": ZoomBench(test_sequences=96, length=1024, shortest=4.0, longest=60.0, mean_gap=10.0),
+    "zoombench-dense": ZoomBench(test_sequences=96, mean_gap=0.4, back_to_back=0.5, overlap=0.3),
+    "zoombench-sparse": ZoomBench(test_sequences=96, length=1024, mean_gap=20.0, flashes_per_minute=20.0),
+    "zoombench-many": ZoomBench(test_sequences=96, classes=24),
+}
+
+
+def zoombench(bench: ZoomBench, folder: Path) -> None:
     signals, database = {}, {}
     for subset in ("train", "test"):
         for sample in make_zoombench(bench, 7, subset).samples:
@@ -110,7 +119,7 @@ def make(name: str, root: Path, folder: Path) -> tuple[Path, Path | None, Gather
         elif name == "salads":
             salads(root, folder)
         else:
-            zoombench(folder)
+            zoombench(GENERATORS[name], folder)
     return folder / "signals.npz", folder / "annotations.json", GatherOptions()
 
 
@@ -200,7 +209,8 @@ def difference(one: Evaluation, other: Evaluation) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", nargs="+", help="sbhar tug rats-coarse rats-fine salads gesture zoombench")
+    known = ("sbhar", "tug", "rats-coarse", "rats-fine", "salads", "gesture", *GENERATORS)
+    parser.add_argument("data", nargs="+", choices=known, metavar="DATA", help=", ".join(known))
     parser.add_argument("--root", type=Path, default=Path("../shared/data"), help="folder of the data sets")
     parser.add_argument("--members", type=int, default=3)
     parser.add_argument("--student", action="store_true", help="also the student, and the same network untaught")
