@@ -201,6 +201,11 @@ def test_every_setting_is_used_by_a_recipe_a_page_or_a_table():
     [
         ("model.name=actionformer model.dropout=0.5", "actionformer has no such setting; it is of tzn, uniform-N"),
         ("model.name=actionformer model.head=mlp", "actionformer has no such setting"),
+        ("model.name=actionformer model.share=0.3", "model.share: has no effect here: model.deep_layers is 0"),
+        ("model.name=tridet model.budget=0.3 model.deep_layers=0", "model.deep_layers is 0"),
+        ("model.name=temporalmaxer model.heads=2", "without model.deep_layers the model has no attention"),
+        ("model.name=temporalmaxer model.deep_layers=2 model.zoom=0", "model.zoom"),
+        ("model.name=temporalmaxer model.deep_layers=2 model.pruning=true", "temporalmaxer has no such setting"),
         ("model.name=actionformer tzn.share=0.5", "tzn.share: is model.share now"),
         ("model.name=bmn model.levels=3", "bmn has no such setting; it is of tzn, uniform-N, actionformer"),
         ("model.name=bmn training.focal_alpha=0.3", "bmn has losses of its own"),

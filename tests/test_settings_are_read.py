@@ -30,6 +30,11 @@ SYSTEMS = {
     "actionformer": ["model.name=actionformer", "model.heads=2"],
     "tridet": ["model.name=tridet", "model.bins=4"],
     "temporalmaxer": ["model.name=temporalmaxer"],
+    "actionformer with depth": ["model.name=actionformer", "model.heads=2", "model.deep_layers=1"],
+    "tridet with depth, no BDR": [
+        "model.name=tridet", "model.bins=4", "model.heads=2", "model.deep_layers=1", "bdr.enabled=false",
+    ],
+    "temporalmaxer with depth": ["model.name=temporalmaxer", "model.heads=2", "model.deep_layers=1"],
     "bmn": ["model.name=bmn", "model.durations=8", "model.samples=4"],
     "no BDR": ["model.heads=2", "bdr.enabled=false"],
     "no depth": ["model.heads=2", "model.depth=false"],

@@ -71,12 +71,13 @@ def test_ours_twice(tzoom, out):
 
 @pytest.mark.slow
 def test_retrofit(tzoom, out):
-    chosen = "uniform-6,bmn,bmn+bdr"
+    chosen = "uniform-6,bmn,bmn+bdr,temporalmaxer+bdr,temporalmaxer+bdr+zoom"
     words = ("--table", "retrofit", "--systems", chosen, "--seeds", "0", "--out", out, *settings(TINY))
     code, printed, notes = tzoom("bench", "zoombench", *words)
     assert code == 0, notes
     results = json.loads((out / "results-retrofit.json").read_text())
-    assert list(results["differences"]) == ["bmn+bdr - bmn"] and "map" not in results["systems"]["uniform-6"]
+    assert list(results["differences"]) == ["bmn+bdr - bmn", "temporalmaxer+bdr+zoom - temporalmaxer+bdr"]
+    assert "map" not in results["systems"]["uniform-6"]
     assert f"BDR adds {results['added_lines']} lines to a plain detector: examples/retrofit." in printed
     assert "2 crops of 64 positions per step" in " ".join(printed.split())
 

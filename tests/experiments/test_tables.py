@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from temporalzoom.config import dump_tree, load_config, parse_config
+from temporalzoom.config import ZoomSection, dump_tree, load_config, parse_config
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
 from temporalzoom.experiments import tables
 from temporalzoom.experiments.bench import run_bench
 from temporalzoom.experiments.data_sets import DATA_SETS, training_config
 from temporalzoom.experiments.registry import data_sets_of, find_table, table_names
-from temporalzoom.experiments.systems import SYSTEMS
+from temporalzoom.experiments.systems import PYRAMIDS, SYSTEMS
 from temporalzoom.experiments.tables import components, depth, ours, retrofit, strides, systems
 from temporalzoom.models.inputs import Stem
 from temporalzoom.runs.network import model_from_config
@@ -69,8 +69,19 @@ def test_systems_of_one_name_are_the_same_in_all_tables():
 def test_bdr_is_in_the_systems_that_are_named_so():
     for table in (ours, systems, retrofit):
         for name, settings in table.trainings("tug").items():
-            has_bdr = name.endswith("+bdr") or name.startswith("tzn") or name == "dense"
+            has_bdr = "+bdr" in name or name.startswith("tzn") or name == "dense"
             assert training_config("tug", None, 0, settings).bdr.enabled == has_bdr
+
+
+def test_zoom_is_bdr_and_depth_on_the_same_detector():
+    for name in PYRAMIDS:
+        with_bdr, with_zoom = (
+            dump_tree(training_config("tug", None, 0, SYSTEMS[f"{name}+bdr{more}"])) for more in ("", "+zoom")
+        )
+        assert with_zoom["model"].pop("deep_layers") == ZoomSection().deep_layers
+        assert with_bdr["model"].pop("deep_layers") == 0
+        added = {key: with_zoom["model"].pop(key) for key in list(with_zoom["model"]) if key not in with_bdr["model"]}
+        assert with_zoom == with_bdr and {"zoom", "share", "budget"} <= set(added)
 
 
 def test_tzn_is_what_the_recipe_trains():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from temporalzoom.models import Outputs, TemporalZoom, tzn
+from temporalzoom.models import Outputs, TemporalZoom, adaptive
 from temporalzoom.models.packing import Packed
 
 MODES = ["residual", "logits", "features", "layers"]
@@ -50,7 +50,7 @@ def assert_same(first: Outputs, second: Outputs, where: torch.Tensor) -> None:
 @pytest.mark.parametrize("head", ["mlp", "convolution"])
 def test_training_and_inference_agree(mode, zoom, head, monkeypatch):
     """Every variant, whichever other positions are tried in training."""
-    monkeypatch.setattr(tzn, "gumbel_noise", torch.zeros_like)
+    monkeypatch.setattr(adaptive, "gumbel_noise", torch.zeros_like)
     features, mask = inputs([40, 23])
     variants = itertools.product((1, 3), (False, True), ("none", "hold", "deadzone"), (None, 5))
     for number, (levels, pruning, hysteresis, window) in enumerate(variants):
@@ -90,7 +90,7 @@ def test_the_value_of_a_tried_position_is_that_of_joining_the_active_ones():
     joined[0, tried] = True
     with torch.no_grad():
         model.eval()
-        tokens = model.shallow(model.projection(features, mask), tzn.TokenLayout.build(mask, model.window))
+        tokens = model.shallow(model.projection(features, mask), adaptive.TokenLayout.build(mask, model.window))
         packed = Packed.of(joined, None)
         deep = model.deep[0](packed.gather(tokens), packed.layout)
         found = model.heads(deep, packed.mask).finest.logits[packed.index == tried]

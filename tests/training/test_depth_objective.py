@@ -174,3 +174,33 @@ def test_without_instances_there_is_no_box_to_be_uncertain_of(tiny_config, tiny_
         scores=[x[:0] for x in batch.scores],
     )
     assert objective(model(batch.features, batch.mask), empty, config)["uncertainty"] == 0
+
+
+@pytest.mark.parametrize("name", ["actionformer", "tridet", "temporalmaxer"])
+@pytest.mark.parametrize("bdr", [True, False])
+def test_a_detector_with_depth_has_the_same_terms(tiny_config, tiny_split, name, bdr):
+    """And without BDR, sigma^2 learns from the boxes, of `tridet` those of the true class."""
+    zoomed = (f"model.name={name}", "model.heads=2", "model.deep_layers=2", f"bdr.enabled={str(bdr).lower()}")
+    config = tiny_config(*zoomed, *(("model.bins=4",) if name == "tridet" else ()))
+    torch.manual_seed(0)
+    model = model_from_config(config, tiny_split.input_width, 2, tiny_split.samples[0].grid)
+    batch = training_batch(tiny_split, 0, 0, 2, 80, config.bdr)
+    outputs = model(batch.features, batch.mask)
+    terms = objective(outputs, batch, config)
+    plain = {"class", "diou", *(("distance", "distance_variance") if bdr else ())}
+    assert set(terms) == plain | {"shallow", "deep", "uncertainty", "depth"}
+    assert all(term.isfinite() and term > -10 for term in terms.values())
+    sum(terms.values()).backward()
+    learning = (*model.depth.parameters(), *model.uncertainty.parameters(), *model.deep.parameters())
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in learning)
+    if not bdr:
+        matches, expected = assign(outputs, batch, config.training), []
+        for sequence, row in (matches >= 0).nonzero().tolist():
+            instance, position = int(matches[sequence, row]), int(outputs.points.positions[row])
+            label = int(batch.labels[sequence][instance])
+            box = outputs.offsets[sequence, row, label] if name == "tridet" else outputs.offsets[sequence, row]
+            start, end = (times[sequence][instance] for times in (batch.starts, batch.ends))
+            log_variance = outputs.depth.log_variance[sequence, position]
+            for found, true in zip(box, (position - start, end - position), strict=True):
+                expected.append(0.5 * ((found - true) ** 2 * torch.exp(-log_variance) + log_variance).item())
+        assert terms["uncertainty"].item() == pytest.approx(0.1 * sum(expected) / len(expected), rel=1e-4)

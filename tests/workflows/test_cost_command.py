@@ -160,3 +160,21 @@ def test_an_oracle_has_no_cost_of_interest(tzoom, config):
         and "model.paper.protection" in err
         and "add model.paper.protection=predicted" in " ".join(err.split())
     )
+
+
+@pytest.mark.parametrize("name", ["temporalmaxer", "tridet", "actionformer"])
+def test_a_detector_with_adaptive_depth(tzoom, measure, tmp_path, name):
+    """Trained, localized with a budget, counted; an export is refused in words."""
+    path, run = tmp_path / "zoomed.yaml", tmp_path / "run"
+    model = {"name": name, "width": 16, "heads": 2, "deep_layers": 2, "zoom": 4, "share": 0.25}
+    path.write_text(yaml.safe_dump(SETTINGS | {"model": model}))
+    untrained = measure(path)["system"]
+    assert untrained["depth"]["active"] == 0.25 and "taken as the budget" in untrained["note"]
+    assert set(untrained["flops"]["parts"]) == {"trunk", "uncertainty", "depth", "zoom", "deep", "heads"}
+    code, _, err = tzoom("train", path, "--out", run)
+    assert code == 0, err
+    costs = [measure("--model", run, f"model.budget={budget}")["system"] for budget in (0.0, 0.5)]
+    assert [cost["depth"]["active"] for cost in costs] == [0.0, 0.5] and costs[0]["flops"]["parts"]["deep"] == 0
+    assert tzoom("eval", "--model", run, "--budget", 0.5)[0] == 0
+    code, _, err = tzoom("export", "--model", run, "--out", tmp_path / "m.onnx")
+    assert code == 2 and f"model.name: {name} cannot be exported; uniform-N and tzn can" in " ".join(err.split())

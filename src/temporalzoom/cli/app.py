@@ -56,7 +56,8 @@ screen = plain_console()
 notes = plain_console(stderr=True)
 
 Budget = Annotated[
-    float | None, typer.Option(min=0, max=1, help="Share of positions that may go deep (tzn); default: as trained")
+    float | None,
+    typer.Option(min=0, max=1, help="Share of positions that may go deep, with adaptive depth; default: as trained"),
 ]
 Overrides = Annotated[list[str] | None, typer.Argument(help="Settings to change, as with --set", show_default=False)]
 Settings = Annotated[

@@ -18,7 +18,14 @@ from temporalzoom.config.loading import (
     parse_config,
     parse_value,
 )
-from temporalzoom.config.networks import BMNSection, EncoderSection, ModelConfig, UniformSection, ZoomSection
+from temporalzoom.config.networks import (
+    BMNSection,
+    EncoderSection,
+    ModelConfig,
+    UniformSection,
+    ZoomSection,
+    adaptive_depth,
+)
 from temporalzoom.config.per_class import PerClass, check_class_names
 from temporalzoom.config.recipes import recipe_names, recipe_summary, recipe_text
 from temporalzoom.config.sections import (
@@ -59,6 +66,7 @@ __all__ = [
     "ZoomBenchContextData",
     "ZoomBenchData",
     "ZoomSection",
+    "adaptive_depth",
     "change_inference",
     "changed",
     "check_class_names",

@@ -22,6 +22,8 @@ EXITS = ("exit", "calibrated-exit")
 ROUTED = ("discrete", "gumbel", "reinforce", *EXITS)  # to one of `depths`
 # What a network needs to know about its input: kept where another architecture takes the place of a recipe's.
 INPUT_KEYS = ("width", "standardize", "stem")
+# What adaptive depth has on any trunk.
+ADAPTIVE_KEYS = ("deep_layers", "zoom", "share", "budget")
 
 
 class NetworkSection(Section):
@@ -153,43 +155,48 @@ class ZoomSection(EncoderSection):
     paper: PaperVariants = PaperVariants()
 
 
-class ActionFormerSection(NetworkSection):
+class PyramidSection(NetworkSection):
+    """What the field's pyramid detectors share; adaptive depth, which none was published with, is off."""
+
+    width: Width = 512
+    standardize: bool = False
+    levels: Annotated[int, Field(ge=1, le=12)] = 6
+    heads: Width = 4
+    deep_layers: Annotated[int, Field(ge=0, le=64)] = 0
+    """transformer layers at active positions; 0, as published: no position goes deeper than the others"""
+    zoom: Reach = 24
+    """an active position attends to the detector's finest tokens this many positions to either side"""
+    share: Share = 0.1
+    budget: Share | None = None
+
+
+class ActionFormerSection(PyramidSection):
     """`actionformer`, as published."""
 
     name: Literal["actionformer"] = "actionformer"
-    width: Width = 512
-    standardize: bool = False
-    heads: Width = 4
     window: Reach | None = 9
     drop_path: BelowOne = 0.1
     layer_scale: Positive | None = 1e-4
-    levels: Annotated[int, Field(ge=1, le=12)] = 6
 
 
-class TriDetSection(NetworkSection):
+class TriDetSection(PyramidSection):
     """`tridet`, as published."""
 
     companions: ClassVar[Tree] = {"training": {"quality_power": 0.2}}
 
     name: Literal["tridet"] = "tridet"
-    width: Width = 512
-    standardize: bool = False
     drop_path: BelowOne = 0.1
     layer_scale: Positive | None = 1e-4
-    levels: Annotated[int, Field(ge=1, le=12)] = 6
     bins: Annotated[int, Field(ge=1, le=1024)] = 16
     """tridet: neighbours to either side that may hold the boundary"""
     granularity: Positive = 5.0
     """tridet: the wide kernel against the narrow one, k"""
 
 
-class TemporalMaxerSection(NetworkSection):
+class TemporalMaxerSection(PyramidSection):
     """`temporalmaxer`, as published."""
 
     name: Literal["temporalmaxer"] = "temporalmaxer"
-    width: Width = 512
-    standardize: bool = False
-    levels: Annotated[int, Field(ge=1, le=12)] = 6
 
 
 class BMNSection(NetworkSection):
@@ -238,6 +245,16 @@ ModelConfig = Annotated[
     | Annotated[BMNSection, Tag("bmn")],
     Discriminator(family_of),
 ]
+
+
+def adaptive_depth(model: NetworkSection) -> ZoomSection | None:
+    """The settings of adaptive depth: `tzn`'s own; of a pyramid detector with `deep_layers` those that it has, the
+    others as `tzn` has them by default; None where every position gets the same."""
+    if isinstance(model, ZoomSection):
+        return model
+    if not isinstance(model, PyramidSection) or not model.deep_layers:
+        return None
+    return ZoomSection(**{key: getattr(model, key) for key in ("width", "heads", *ADAPTIVE_KEYS)})
 
 
 def carried_over(settings: dict[str, Any], name: str) -> dict[str, Any]:

@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from temporalzoom.config.networks import EXITS, ROUTED, BMNSection, EncoderSection, ZoomSection
+from temporalzoom.config.networks import (
+    EXITS,
+    ROUTED,
+    ActionFormerSection,
+    BMNSection,
+    EncoderSection,
+    PyramidSection,
+    ZoomSection,
+)
 from temporalzoom.config.sections import Config, config_fields
 
 
@@ -36,6 +44,11 @@ def _is(config: Config, **wanted: Any) -> bool:
 def _allocation(config: Config) -> str | None:
     zoom = _zoom(config)
     return None if zoom is None else zoom.paper.allocation
+
+
+def _as_published(config: Config) -> bool:
+    """Whether the model is a pyramid detector without adaptive depth."""
+    return isinstance(config.model, PyramidSection) and not config.model.deep_layers
 
 
 def _takes_videos(config: Config) -> bool:
@@ -98,6 +111,12 @@ RULES: tuple[Rule, ...] = (
         "without shallow layers positions attend by model.zoom alone",
     ),
     Rule(("model.heads", "model.window"), lambda c: c.model.name == "uniform-0", "uniform-0 has no attention"),
+    Rule(("model.zoom", "model.share", "model.budget"), _as_published, "model.deep_layers is 0"),
+    Rule(
+        ("model.heads",),
+        lambda c: _as_published(c) and not isinstance(c.model, ActionFormerSection),
+        "without model.deep_layers the model has no attention",
+    ),
     Rule(
         (
             "model.share",

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from temporalzoom.datasets.samples import Split
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.metrics.cost import count_total
-from temporalzoom.models import RoutedZoom, TemporalZoom
+from temporalzoom.models import AdaptiveDepth, RoutedZoom
 from temporalzoom.workflows.evaluate import sample_outputs
 
 TOLERANCE = 0.05  # what counts as matched, as a share of the cost asked for
@@ -72,7 +72,7 @@ def knob_of(model: nn.Module) -> Knob | None:
     """None: what a network costs is fixed by its design."""
     if isinstance(model, RoutedZoom):
         return {"exit": MARGIN, "calibrated-exit": MARGIN, "mixture": BUDGET}.get(model.router, PRICE)
-    if not isinstance(model, TemporalZoom) or model.allocation == "none":
+    if not isinstance(model, AdaptiveDepth) or model.allocation == "none":
         return None
     if model.allocation != "tau":
         return BUDGET

@@ -15,7 +15,7 @@ from temporalzoom.datasets.samples import Split
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.experiments.systems import DENSE, TZN
 from temporalzoom.metrics.cost import count_total
-from temporalzoom.models import RoutedZoom, TemporalZoom
+from temporalzoom.models import AdaptiveDepth, RoutedZoom
 from temporalzoom.runs.network import model_from_config
 
 EARLY_EXITS = ("early-exit", "early-exit+temp")
@@ -50,7 +50,7 @@ def untrained_cost(config: Config, split: Split) -> float:
     model = model_from_config(config, split.input_width, len(split.classes), split.samples[0].grid).eval()
     if isinstance(model, RoutedZoom):
         model.margin = -math.inf
-    elif isinstance(model, TemporalZoom) and model.depth is not None and model.budget is None:
+    elif isinstance(model, AdaptiveDepth) and model.depth is not None and model.budget is None:
         model.budget = model.share
     features = torch.randn(1, LENGTH, split.input_width)
     return float(count_total(lambda: model(features, torch.ones(1, LENGTH, dtype=torch.bool))))

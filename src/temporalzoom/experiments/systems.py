@@ -26,6 +26,9 @@ DETECTORS: dict[str, tuple[str, ...]] = {
 }
 TZN: tuple[str, ...] = ("model.name=tzn",)
 NO_BDR = ("bdr.enabled=false",)
+# The field's pyramids, beside BDR with adaptive depth: the deep path of tzn.
+PYRAMIDS = ("actionformer", "tridet", "temporalmaxer")
+ZOOM = ("model.deep_layers=4",)
 # The network of tzn with depth elsewhere, at the same share; nowhere; everywhere.
 CONTROLS: dict[str, tuple[str, ...]] = {
     "tzn-none": (*TZN, "model.paper.allocation=none"),
@@ -60,6 +63,7 @@ REFERENCES: dict[str, tuple[str, ...]] = {
 SYSTEMS: dict[str, tuple[str, ...]] = {
     **{name: (*settings, *NO_BDR) for name, settings in DETECTORS.items()},
     **{f"{name}+bdr": settings for name, settings in DETECTORS.items()},
+    **{f"{name}+bdr+zoom": (*DETECTORS[name], *ZOOM) for name in PYRAMIDS},
     "tzn": TZN,
     **CONTROLS,
     **REFERENCES,

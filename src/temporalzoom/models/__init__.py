@@ -1,6 +1,7 @@
 """Networks only: features (B, T, F) and a mask (B, T) in, raw `Outputs` in grid units out."""
 
 from temporalzoom.models.actionformer import ActionFormer
+from temporalzoom.models.adaptive import AdaptiveDepth
 from temporalzoom.models.bmn import BMN
 from temporalzoom.models.outputs import BoundaryMaps, Depth, Outputs, Points, Routing
 from temporalzoom.models.registry import build_model, model_families, register
@@ -13,6 +14,7 @@ from temporalzoom.models.uniform import Uniform
 __all__ = [
     "BMN",
     "ActionFormer",
+    "AdaptiveDepth",
     "BoundaryMaps",
     "Depth",
     "Outputs",

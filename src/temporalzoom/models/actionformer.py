@@ -11,7 +11,7 @@ from temporalzoom.models.attention import AttentionLayout, attend, global_layout
 from temporalzoom.models.layers import Branch, Regularization, feed_forward
 from temporalzoom.models.pyramid import Level, OffsetHead, PyramidDetector, halved, max_pooled
 from temporalzoom.models.registry import no_depth, register
-from temporalzoom.models.retrofit import with_distances
+from temporalzoom.models.retrofit import retrofitted
 
 
 class ConvolvedProjection(nn.Module):
@@ -78,6 +78,8 @@ class ConvolutionalTransformer(nn.Module):
 class ActionFormer(PyramidDetector):
     """`stem_layers` layers at full resolution, then one that halves it per level."""
 
+    attends = True
+
     def __init__(
         self,
         input_width: int,
@@ -109,4 +111,4 @@ class ActionFormer(PyramidDetector):
 @register("actionformer")
 def build_actionformer(depth: int | None, input_width: int, classes: int, /, **options: Any) -> nn.Module:
     no_depth("actionformer", depth)
-    return with_distances(ActionFormer, input_width, classes, options)
+    return retrofitted(ActionFormer, input_width, classes, options)

@@ -73,7 +73,7 @@ class LevelledHeads(nn.Module):
 
     def _reading(self, finest: Outputs, coarser: Outputs, above: Sequence[Level], mask: Tensor) -> Reading:
         """above: the coarser levels; mask: (B, T)."""
-        if self.training and self.options.distances_on_all and self.distance is not None:
+        if self.training and self.options.distances_on_all and self.distance is not None and above:
             coarser.distances = torch.cat([self.distance(level.tokens)[0] for level in above], 1)
         return Reading(finest, coarser, all_points(mask, self.levels, self.options.finest))
 
@@ -160,16 +160,44 @@ class ConvolutionHeads(LevelledHeads):
         return corrected(self.norm(tokens), before, self.classes, self.box, self.distance)
 
 
+class DetectorHeads(LevelledHeads):
+    """Beside the heads of a detector that has its own: distances, and the corrections of tokens of the deep path."""
+
+    def __init__(self, width: int, classes: int, distance_channels: int | None, options: LevelOptions) -> None:
+        super().__init__(options)
+        self.distance = distance_head(width, distance_channels)
+        # As those of `ConvolutionHeads`; a detector predicts no variance of its boxes.
+        self.norm = nn.LayerNorm(width)
+        self.classes = mlp(width, [0.0] * classes, spread=0.0)
+        self.box = mlp(width, [0.0] * 2, spread=0.0)
+
+    def forward(self, tokens: Tensor, mask: Tensor, before: Outputs, above: Sequence[Level] | None = None) -> Reading:
+        """With the coarser levels `above`: tokens (B, T, D) and mask (B, T) of the finest level, before: the detector's
+        logits and offsets at all points; distances are added. Without: tokens (..., D) of the deep path, before: their
+        shallow outputs, which are corrected."""
+        if above is None:
+            return Reading(corrected(self.norm(tokens), before, self.classes, self.box, self.distance))
+        length = tokens.shape[1]
+        finest, coarser = before.map(lambda x: x[:, :length]), before.map(lambda x: x[:, length:])
+        if self.distance is not None:
+            finest.distances, finest.distance_log_variance = self.distance(tokens)
+        return self._reading(finest, coarser, above, mask)
+
+
 def corrected(
     tokens: Tensor, before: Outputs, classes: nn.Module, box: nn.Module, distance: DistanceHead | None
 ) -> Outputs:
-    """The outputs `before` of tokens (..., D): logits are added to, offsets multiplied, distances predicted anew."""
-    assert before.offset_log_variance is not None
-    factors = box(tokens)
+    """The outputs `before` of tokens (..., D): logits are added to, offsets multiplied, distances predicted anew.
+
+    Offsets that depend on the class, (..., C, 2), are multiplied alike for all classes: only the true class of a
+    position has a loss, so that factors of its own would stay untrained for a class that is rare.
+    """
+    corrections = box(tokens)
+    factors, variance = torch.exp(corrections[..., :2].clamp(-5.0, 5.0)), before.offset_log_variance
     outputs = Outputs(
         before.logits + classes(tokens),
-        before.offsets * torch.exp(factors[..., :2].clamp(-5.0, 5.0)),
-        before.offset_log_variance + factors[..., 2:],
+        before.offsets * (factors if before.offsets.ndim == factors.ndim else factors.unsqueeze(-2)),
+        None if variance is None else variance + corrections[..., 2:],
     )
     if distance is not None:
         outputs.distances, outputs.distance_log_variance = distance(tokens)

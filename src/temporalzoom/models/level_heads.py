@@ -38,17 +38,17 @@ class Reading:
         coarser = self.coarser
         if coarser is None:
             return finest
-        assert finest.offset_log_variance is not None and coarser.offset_log_variance is not None
-        distances = None
-        if coarser.distances is not None and finest.distances is not None:
-            distances = torch.cat((finest.distances, coarser.distances), 1)
+
+        def both(first: Tensor | None, second: Tensor | None) -> Tensor | None:
+            return None if first is None or second is None else torch.cat((first, second), 1)
+
         return replace(
             finest,
             logits=torch.cat((finest.logits, coarser.logits), 1),
             offsets=torch.cat((finest.offsets, coarser.offsets), 1),
-            offset_log_variance=torch.cat((finest.offset_log_variance, coarser.offset_log_variance), 1),
+            offset_log_variance=both(finest.offset_log_variance, coarser.offset_log_variance),
             points=self.points,
-            level_distances=distances,
+            level_distances=both(finest.distances, coarser.distances),
         )
 
 

@@ -35,6 +35,11 @@ def _concatenate(records: Sequence[T]) -> T:
     return type(records[0])(**{name: join([getattr(record, name) for record in records]) for name in names})
 
 
+def _widened(column: Tensor, like: Tensor) -> Tensor:
+    """A value per row, (B, N, 1), for rows that may be matrices: (B, N, 1, 1) where `like` is (B, N, C, 2)."""
+    return column if column.ndim == like.ndim else column.unsqueeze(-1)
+
+
 @dataclass
 class Routing:
     """Of a network that gives each position one of K depths, in training. logits: (B, T, K), of the choice; chosen:
@@ -122,6 +127,11 @@ class Outputs:
     level_distances: Tensor | None = None
     maps: BoundaryMaps | None = None
 
+    def boxes(self, sequence: Tensor, row: Tensor, labels: Tensor) -> Tensor:
+        """The offsets of single rows, each as its class has them: (P,) indices and labels -> (P, 2)."""
+        chosen = self.offsets[sequence, row]
+        return chosen if chosen.ndim == 2 else chosen[torch.arange(len(row), device=row.device), labels]
+
     def map(self, function: Callable[[Tensor], Tensor]) -> Outputs:
         """The same outputs with `function` applied to every tensor."""
         return _map(self, function)
@@ -152,10 +162,10 @@ class Outputs:
         )
 
     def blend(self, other: Outputs, weight: Tensor) -> Outputs:
-        """`self + weight * (other - self)`, tensor by tensor."""
+        """`self + weight * (other - self)`, tensor by tensor. weight: (..., 1)."""
 
         def mixed(before: Tensor, after: Tensor) -> Tensor:  # in half precision they need not be of one type
-            return torch.lerp(before, after.to(before), weight.to(before))
+            return torch.lerp(before, after.to(before), _widened(weight, before).to(before))
 
         both = {n: mixed(v, getattr(other, n)) for n, v in vars(self).items() if isinstance(v, Tensor)}
         return Outputs(**both)  # type: ignore[arg-type]
@@ -164,7 +174,7 @@ class Outputs:
         """`other` where `where`, (..., 1), and `self` elsewhere, but there with the gradient of `other`."""
 
         def chosen(before: Tensor, after: Tensor) -> Tensor:
-            return torch.where(where, after, before.detach() + (after - after.detach()))
+            return torch.where(_widened(where, before), after, before.detach() + (after - after.detach()))
 
         both = {n: chosen(v, getattr(other, n)) for n, v in vars(self).items() if isinstance(v, Tensor)}
         return Outputs(**both)  # type: ignore[arg-type]

@@ -136,9 +136,9 @@ def in_rows(values: Tensor, rows: int) -> Tensor:
 
 
 def put(below: Tensor, index: Tensor, rows: Tensor) -> Tensor:
-    """`below`, (L, D), with `rows`, (N, D), in the places `index`, (N,), each of them once; N may be 0."""
+    """`below`, (L, ...), with `rows`, (N, ...), in the places `index`, (N,), each of them once; N may be 0."""
     # Not `index_copy`, which exporters get wrong.
-    return below.scatter(0, index.unsqueeze(-1).expand_as(rows), rows)
+    return below.scatter(0, index.view(-1, *[1] * (rows.ndim - 1)).expand_as(rows), rows)
 
 
 def _leading(keep: Tensor) -> tuple[Tensor, Tensor]:

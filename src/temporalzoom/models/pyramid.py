@@ -131,6 +131,7 @@ class PyramidDetector(nn.Module, ABC):
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(levels))
         self.class_head = class_head(width, classes, head_layers)
 
+    attends = False  # whether its own layers have heads of attention
     receptive_field = None  # windows of a long sequence overlap by a share of their length
 
     layers: nn.ModuleList  # each makes a level from the one before; those of stride 1 only rework the finest

@@ -15,13 +15,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from temporalzoom.models.adaptive import SHALLOW_EVIDENCE, shallow_evidence
 from temporalzoom.models.deep import Surroundings
 from temporalzoom.models.depth import LEAK, RunningStandard, gumbel_noise, keep_highest, straight_through
 from temporalzoom.models.heads import ConvolutionHeads, corrected, distance_head, mlp
 from temporalzoom.models.outputs import Depth, Outputs, Routing
 from temporalzoom.models.packing import Packed, in_rows, put, take
 from temporalzoom.models.registry import no_depth, register
-from temporalzoom.models.tzn import SHALLOW_EVIDENCE, TemporalZoom, shallow_evidence
+from temporalzoom.models.tzn import TemporalZoom
 
 Router = Literal["discrete", "gumbel", "reinforce", "exit", "calibrated-exit", "mixture"]
 ROUTERS = ("discrete", "gumbel", "reinforce", "exit", "calibrated-exit", "mixture")

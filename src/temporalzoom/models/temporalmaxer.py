@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from temporalzoom.models.pyramid import Level, OffsetHead, PyramidDetector, halved, max_pooled
 from temporalzoom.models.registry import no_depth, register
-from temporalzoom.models.retrofit import with_distances
+from temporalzoom.models.retrofit import retrofitted
 
 
 class MaxPooling(nn.Module):
@@ -33,4 +33,4 @@ class TemporalMaxer(PyramidDetector):
 @register("temporalmaxer")
 def build_temporalmaxer(depth: int | None, input_width: int, classes: int, /, **options: Any) -> nn.Module:
     no_depth("temporalmaxer", depth)
-    return with_distances(TemporalMaxer, input_width, classes, options)
+    return retrofitted(TemporalMaxer, input_width, classes, options)

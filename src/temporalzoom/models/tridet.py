@@ -19,7 +19,7 @@ from temporalzoom.models.pyramid import (
     max_pooled,
 )
 from temporalzoom.models.registry import no_depth, register
-from temporalzoom.models.retrofit import with_distances
+from temporalzoom.models.retrofit import retrofitted
 
 
 class MaskedGroupNorm(nn.Module):
@@ -145,4 +145,4 @@ class TriDet(PyramidDetector):
 @register("tridet")
 def build_tridet(depth: int | None, input_width: int, classes: int, /, **options: Any) -> nn.Module:
     no_depth("tridet", depth)
-    return with_distances(TriDet, input_width, classes, options)
+    return retrofitted(TriDet, input_width, classes, options)

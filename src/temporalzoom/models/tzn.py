@@ -1,80 +1,24 @@
-"""`tzn`, Temporal Zoom Network: a shallow transformer everywhere, a deep one only where it is worth its cost.
-
-What is written here is what runs. A position whose depth is below the threshold, or that was pruned, never enters a
-deep layer: the active tokens of the whole batch are gathered into one packed sequence, run, and scattered back. The
-same code is what an exporter traces (one sequence, nothing padded): see `torch.jit.is_tracing`.
-"""
+"""`tzn`, Temporal Zoom Network: a shallow transformer everywhere, a deep one only where it is worth its cost."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
+from torch import Tensor
 
-from temporalzoom.models.allocation import Allocation, ranks
-from temporalzoom.models.deep import Surroundings, Zoom, ZoomLayer
-from temporalzoom.models.depth import (
-    DepthPredictor,
-    LocalContext,
-    Uncertainty,
-    crossing_weight,
-    dead_zone,
-    gate,
-    gradient_magnitude,
-    gumbel_noise,
-    hold,
-    keep_highest,
-    near_crossings,
-    straight_through,
-)
+from temporalzoom.models.adaptive import AdaptiveDepth, DepthOptions
 from temporalzoom.models.heads import HeadForm, LevelOptions, build_heads
 from temporalzoom.models.inputs import Projection
 from temporalzoom.models.layers import Encoder, Regularization, TokenLayout
 from temporalzoom.models.level_heads import Reading
-from temporalzoom.models.outputs import Depth, Outputs
-from temporalzoom.models.packing import Packed, in_rows, put, take
-
-Combine = Literal["residual", "logits", "features", "layers"]
-Hysteresis = Literal["none", "hold", "deadzone"]
-Context = Surroundings | TokenLayout
-
-# How quickly tau rises around its threshold.
-SHARPNESS = 6.0
-# Channels of `shallow_evidence`.
-SHALLOW_EVIDENCE = 4
 
 
-class TemporalZoom(nn.Module):
-    """Shallow path, where-to-zoom, deep path, combination. Every part can be switched off.
+class TemporalZoom(AdaptiveDepth):
+    """Adaptive depth on a shallow path of its own.
 
-    depth=False: no depth predictor, every kept position gets the whole deep path. uncertainty=False: no local context,
-    sigma^2 is not predicted.
-    zoom: an active token attends to the shallow tokens up to `zoom` positions to either side, and to no other active
-    one; 0: to the other active ones up to `deep_window` positions away. explore: share of the other positions that run
-    in training too, to learn the value of depth there; 1: all.
-    budget: at inference, the share of positions with the highest tau that enter the deep path, instead of a threshold.
-    supervision: `value`, tau learns from its own target only; `penalty`, from the detection loss through the mixture.
-
-    combine: how both paths become one output. `residual`: shallow + tau * (deep - shallow). `logits`: the same on
-    layer-normalized logits, the "logit-space blending" of the paper's appendix; after it logits are comparable between
-    classes, but no longer calibrated between positions. `features`: blends hidden states before the heads. `layers`:
-    tau is the number of deep layers that a position gets.
-
-    pruning: the paper's token pruning: positions outside the `keep` most important ones do not enter the deep path,
-    but those up to `protect` positions from a boundary of the shallow distance field always may; None: none.
-    Off by default: depth selects a tenth of the positions (`share`), and pruning, which keeps eight tenths and ranks
-    them by the same logits, drops none of these, but costs time. It matters where depth=False.
-
-    hysteresis: of tau along time, in a `band`: `hold` or `deadzone` (see `depth`). Off by default: around its threshold
-    tau is so steep that `hold` changes next to none of the positions that are active.
-
-    allocation: `tau`, the depth predictor says where; the others are controls without one, see `allocation`, in which
-    `share` (or `budget`) of the positions have a tau of one and all others of zero. seed: of the random ones.
+    depth_options: those of `DepthOptions`. The layers of both paths are of one kind: `heads`, `expansion`, dropout.
     """
 
     def __init__(
@@ -93,278 +37,37 @@ class TemporalZoom(nn.Module):
         stem: Sequence[int] = (),
         stem_window: int | None = None,
         shallow_layers: int = 2,
-        deep_layers: int = 7,
-        deep_window: int | None = 32,
-        expansion: int = 2,
-        zoom: int = 24,
-        combine: Combine = "residual",
-        depth: bool = True,
-        uncertainty: bool = True,
-        context: LocalContext = "convolution",
-        pruning: bool = False,
-        keep: float = 0.8,
-        protect: int | None = 3,
-        tau_min: float | None = None,
-        share: float = 0.1,
-        warmup: int = 100,
-        explore: float = 1.0,
-        budget: float | None = None,
-        hysteresis: Hysteresis = "none",
-        band: float = 0.05,
-        supervision: Literal["value", "penalty"] = "value",
-        allocation: Allocation = "tau",
-        seed: int = 0,
-        execution: Literal["sparse", "dense"] = "sparse",
-        checkpoint_deep: bool = False,
         head: HeadForm = "mlp",
         head_width: int | None = None,
         levels: int = 1,
         finest: float = 4.0,
         distances_on_all_levels: bool = False,
+        **depth_options: Any,
     ) -> None:
-        super().__init__()
-        self.width, self.window, self.deep_window = width, window, deep_window if window is not None else None
-        if combine == "logits" and classes < 2:
+        depth = DepthOptions(**depth_options)
+        if window is None:
+            depth = replace(depth, deep_window=None)
+        if depth.combine == "logits" and classes < 2:
             raise ValueError("tzn.combine: logits normalizes over the classes, and needs at least two of them")
-        self.combine = combine
-        self.keep, self.protect = keep, protect
-        self.tau_min, self.share, self.warmup, self.explore, self.budget = tau_min, share, warmup, explore, budget
-        self.hysteresis, self.band = hysteresis, band
-        self.allocation, self.seed = allocation, seed
-        if allocation != "tau":
-            depth = uncertainty = pruning = False
-        if allocation == "none":
-            deep_layers = zoom = 0
-        self.supervision, self.execution, self.checkpoint_deep = supervision, execution, checkpoint_deep
-        narrow = max(width // 4, 8)
+        super().__init__(width, depth)
+        self.window = window
         self.projection = Projection(input_width, width, standardize=standardize, stem=stem, stem_window=stem_window)
         regularization = Regularization(dropout, drop_path, layer_scale)
-        packed = replace(regularization, per_token=True)
-        self.shallow = Encoder(width, heads, shallow_layers, window, regularization, expansion)
-        if zoom:
-            self.deep = nn.ModuleList(ZoomLayer(width, heads, zoom, packed, expansion) for _ in range(deep_layers))
-        else:
-            self.deep = Encoder(width, heads, deep_layers, self.deep_window, packed, expansion).layers
-        self.zoom = Zoom(width, heads, zoom) if zoom else None
+        self.shallow = Encoder(width, heads, shallow_layers, window, regularization, depth.expansion)
+        self.add_deep_path(heads, regularization, depth)
         options = LevelOptions(levels, finest, distances_on_all_levels)
-        self.heads = build_heads(
-            head, width, classes, distance_channels, options, zooms=allocation != "none", head_width=head_width
-        )
-        if combine == "logits":
+        zooms = depth.allocation != "none"
+        self.heads = build_heads(head, width, classes, distance_channels, options, zooms=zooms, head_width=head_width)
+        if depth.combine == "logits":
             self.heads.normalize_logits(classes)
-        self.uncertainty = Uncertainty(width, narrow, context) if uncertainty else None
-        self.depth = DepthPredictor(width, 1 + SHALLOW_EVIDENCE, 2 * narrow) if depth else None
-        self.importance = gate(width, narrow, bias=2.0) if pruning else None
-        self.register_buffer("threshold", torch.zeros(()))
-        self.register_buffer("batches", torch.zeros((), dtype=torch.long))
+        self.add_deciders(depth)
 
     @property
-    def predictor(self) -> nn.Module | None:
-        """What learns where depth goes."""
-        return self.depth if self.depth is not None else self.importance
+    def input_factor(self) -> Tensor | None:
+        return self.projection.factor
 
-    @property
-    def has_budget(self) -> bool:
-        """Whether `budget` says how many positions go deep."""
-        return self.allocation != "none"
-
-    def forward(self, features: Tensor, mask: Tensor, boundaries: Tensor | None = None) -> Outputs:
-        """features: (B, T, F), mask: (B, T); boundaries: (B, T), true ones, for the oracle ablations."""
+    def read(self, features: Tensor, mask: Tensor) -> tuple[Tensor, Reading]:
         tokens = self.projection(features, mask)
         if len(self.shallow.layers):
             tokens = self.shallow(tokens, TokenLayout.build(mask, self.window))
-        # Long instances need no depth: coarse levels read the shallow tokens, and distances correct their ends.
-        reading = self.heads(tokens, mask)
-        decided, factor = self._decide(features, tokens, mask, reading.finest, boundaries)
-        outputs = self._combine(tokens, mask, reading.finest, decided, factor)
-        outputs.depth = decided
-        coarser = None if reading.coarser is None else self.heads.normalized(reading.coarser)
-        return Reading(reading.finest, coarser, reading.points).joined(outputs)
-
-    def _decide(
-        self, features: Tensor, tokens: Tensor, mask: Tensor, shallow: Outputs, boundaries: Tensor | None
-    ) -> tuple[Depth, Tensor]:
-        """Which positions enter the deep path, and the factor (B, T) of what it adds: tau, zero where pruned."""
-        if self.allocation != "tau":
-            decided = self._allocate(mask, boundaries)
-            return decided, decided.tau
-        tokens = F.layer_norm(tokens, (self.width,))
-        # The gates learn where depth pays; their gradients must not change the tokens that all heads read.
-        fixed = tokens.detach()
-        unknown = torch.zeros_like(mask, dtype=tokens.dtype)
-        log_variance = unknown
-        if self.uncertainty is not None:
-            change = gradient_magnitude(features, mask, self.projection.factor)
-            log_variance = self.uncertainty(tokens, change, mask)
-        logits, tau = unknown, torch.ones_like(unknown)
-        if self.depth is not None:
-            evidence = torch.stack((log_variance, *shallow_evidence(shallow)), -1).detach()
-            logits = self.depth(fixed, evidence, mask)
-            tau = self._steady(self._tau(logits, mask))
-            if self.supervision == "value":  # depth costs the detection loss nothing: it would ask for it everywhere
-                tau = tau.detach()
-        importance, kept = torch.ones_like(unknown), mask
-        if self.importance is not None:
-            # Added to the depth predictor's logits: an untrained pruner must not drop what is worth depth.
-            importance_logits = self.importance(fixed).squeeze(-1) + logits.detach()
-            importance = torch.sigmoid(importance_logits)
-            noise = gumbel_noise(importance) if self.training else 0.0
-            kept = keep_highest(importance_logits + noise, mask, self.keep)
-            if boundaries is None and shallow.distances is not None and self.protect is not None:
-                boundaries = near_crossings(shallow.distances, self.protect)
-            if boundaries is not None:
-                kept = kept | (boundaries & mask)
-        active = self._active(tau, kept, mask)
-        kept = kept | active
-        factor = tau
-        if self.importance is not None:
-            factor = tau * straight_through(kept.to(importance.dtype), importance)
-        tried = active
-        if self.training and self.depth is not None:  # the value of depth is learned only where depth was tried
-            tried = active | (mask & (torch.rand_like(tau) < self.explore))
-        return Depth(logits, tau, importance, log_variance, kept, active, tried), factor
-
-    def _allocate(self, mask: Tensor, boundaries: Tensor | None) -> Depth:
-        """The same without a predictor."""
-        scores = torch.zeros_like(mask, dtype=torch.float32)
-        active = tried = torch.zeros_like(mask)
-        if self.allocation != "none":
-            share = self.share if self.budget is None or self.training else self.budget
-            scores = ranks(self.allocation, mask, share, boundaries, None if self.training else self.seed)
-            active = keep_highest(scores, mask, share)
-            tried = mask if self.training and self.explore >= 1 else active
-        unknown = torch.zeros_like(scores)
-        return Depth(scores, active.to(scores.dtype), unknown + 1, unknown, mask, active, tried)
-
-    def _tau(self, logits: Tensor, mask: Tensor) -> Tensor:
-        """Depth from the predictor's logits, (B, T) each.
-
-        Without a fixed `tau_min`, logits are measured from a threshold: the running quantile that lets `share` of the
-        positions pass with a tau of one half; in the first `warmup` batches it rises from letting all pass. A budget
-        moves the threshold of each sequence to where that many pass: more depth counts for more, not only runs.
-        """
-        if self.tau_min is not None:
-            return torch.sigmoid(logits)
-        if self.budget is not None and not self.training:
-            chosen = keep_highest(logits, mask, self.budget)
-            lowest = logits.masked_fill(~chosen, float("inf")).amin(1, keepdim=True)
-            return torch.sigmoid(SHARPNESS * (logits - lowest))
-        if self.training:
-            done = min(int(self.batches) / max(self.warmup, 1), 1.0)
-            quantile = torch.quantile(logits.detach()[mask].float(), (1 - self.share) * done)
-            self.threshold.lerp_(quantile, 0.1 if int(self.batches) else 1.0)
-            self.batches += 1
-        return torch.sigmoid(SHARPNESS * (logits - self.threshold.clone()))
-
-    def _active(self, tau: Tensor, kept: Tensor, mask: Tensor) -> Tensor:
-        """Which positions enter the deep path, (B, T) each. A budget is spent in full: on pruned ones last."""
-        if self.depth is None:
-            return kept
-        if self.budget is not None and not self.training:
-            return keep_highest(torch.where(kept, tau, tau - 2.0), mask, self.budget)
-        return kept & (tau >= (0.5 if self.tau_min is None else self.tau_min))
-
-    def _steady(self, tau: Tensor) -> Tensor:
-        if self.hysteresis == "none":
-            return tau
-        return hold(tau, self.band) if self.hysteresis == "hold" else dead_zone(tau, self.band)
-
-    def _combine(self, tokens: Tensor, mask: Tensor, shallow: Outputs, decided: Depth, factor: Tensor) -> Outputs:
-        """Run the deep path on the tokens to be tried and combine its outputs with the shallow ones where active."""
-        everywhere = self.execution == "dense" or (self.training and self.explore >= 1)
-        # Tokens that run only to learn the value of depth are seen by no other: what is active runs as at inference.
-        packed = Packed.of(
-            decided.tried,
-            self.deep_window,
-            visible=decided.active,
-            dense=everywhere,
-            by_sequence=self.zoom is None and self.deep_window is None,
-        )
-        base = self.heads.normalized(shallow)
-        if self.training:
-            decided.shallow = base
-        if not len(self.deep) or (not torch.jit.is_tracing() and not packed.index.numel()):
-            return replace(base)
-        before, start = packed.gather(tokens), shallow.map(packed.gather)
-        if self.training and self.combine != "layers":
-            # What runs is what was trained: below the threshold depth adds nothing, but its gradient is known.
-            factor = straight_through(factor.detach() * decided.active, factor)
-        weight = packed.gather(factor.unsqueeze(-1))
-        active = packed.gather(decided.active.unsqueeze(-1))
-        context = self.zoom(tokens, mask, packed, everywhere) if self.zoom is not None else packed.layout
-        if self.combine == "layers":
-            after = self._gated_layers(before, weight, active, packed, context)
-        else:
-            after = before
-            for layer in self.deep:
-                after = self._layer(layer, after, context)
-        mixed = None
-        if self.combine == "features":
-            mixed = self.heads(torch.lerp(before, after, weight), packed.mask, start).finest
-        if self.training or mixed is None:
-            deep = self.heads.normalized(self.heads(after, packed.mask, start).finest)
-            if self.training:
-                decided.deep = packed.scatter_into(base, deep)
-            if self.combine in ("residual", "logits"):
-                return packed.scatter_into(base, self.heads.normalized(start).blend(deep, weight))
-            mixed = deep if mixed is None else mixed
-            if self.combine == "features" and weight.requires_grad:
-                return packed.scatter_into(base, start.replaced(mixed, active))
-        # Only where active: heads that correct the shallow outputs do so at a weight of zero too.
-        return packed.masked(active.squeeze(-1)).scatter_into(base, mixed)
-
-    def _gated_layers(self, tokens: Tensor, tau: Tensor, active: Tensor, packed: Packed, context: Context) -> Tensor:
-        """Layer l adds its update with gate `clip(L * tau - l, 0, 1)`: tau is how many layers a position gets.
-
-        tokens: (R, M, D), tau: (R, M, 1), active: (R, M, 1). A token whose gate is closed is done, and leaves the
-        packed sequence. Tokens that are tried without being active pass all layers: their tau, low as it is, would hide
-        what depth is worth there.
-        """
-        rows, result = len(tokens), tokens.flatten(0, 1)
-        here = torch.arange(packed.index.numel(), device=tokens.device)
-        here = in_rows(here, rows)
-        for number, layer in enumerate(self.deep):
-            opening = (len(self.deep) * tau - number).clamp(0, 1)
-            if self.training:
-                opening = torch.where(active, opening, straight_through(torch.ones_like(opening), opening))
-            going = packed.mask & (opening.squeeze(-1) > 0)
-            if not torch.jit.is_tracing() and not bool(going.any()):
-                break
-            if self.execution == "dense" or (isinstance(context, Surroundings) and context.layout is not None):
-                packed = packed.masked(going)
-            else:
-                packed, chosen = packed.select(going)
-                tokens, tau, active, opening, here = (
-                    take(x, chosen) for x in (tokens, tau, active, opening, here.unsqueeze(-1))
-                )
-                here = here.squeeze(-1)
-                if isinstance(context, Surroundings):
-                    context = context.select(chosen.flatten())
-            if not isinstance(context, Surroundings):
-                context = packed.layout
-            tokens = tokens + opening * packed.mask.unsqueeze(-1) * (self._layer(layer, tokens, context) - tokens)
-            result = put(result, here.flatten(), tokens.flatten(0, 1))
-        return in_rows(result, rows)
-
-    def _layer(self, layer: nn.Module, tokens: Tensor, context: Context) -> Tensor:
-        if self.checkpoint_deep and self.training:
-            return checkpoint(layer, tokens, context, use_reentrant=False)
-        return layer(tokens, context)
-
-    threshold: Tensor
-    batches: Tensor
-
-
-def shallow_evidence(shallow: Outputs) -> tuple[Tensor, ...]:
-    """What the shallow path predicts at each position, SHALLOW_EVIDENCE times (B, T): the highest class logit, the
-    variance of the box, the nearness of a boundary, and the variance of its distance.
-
-    Segments come from positions with a high class score, their ends from positions beside a predicted boundary: depth
-    matters most there, and the depth predictor need not learn to read that from the tokens.
-    """
-    crossing = unsure = torch.zeros_like(shallow.logits[..., 0])
-    if shallow.distances is not None and shallow.distance_log_variance is not None:
-        beside = crossing_weight(shallow.distances)
-        crossing, unsure = beside.amax(-1), (beside * shallow.distance_log_variance).amax(-1)
-    assert shallow.offset_log_variance is not None
-    return shallow.logits.amax(-1), shallow.offset_log_variance.mean(-1), crossing, unsure
+        return tokens, self.heads(tokens, mask)

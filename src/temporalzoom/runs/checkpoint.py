@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from temporalzoom.errors import InputError
 from temporalzoom.json_tree import parse_json
-from temporalzoom.models.tzn import TemporalZoom
+from temporalzoom.models.adaptive import AdaptiveDepth
 from temporalzoom.runs.description import ModelDescription
 from temporalzoom.runs.members import single
 from temporalzoom.runs.network import backbone_from_config, model_from_config, video_model_from_config
@@ -143,8 +143,10 @@ def load_network(
         load_weights(checkpoint, whole)
         network = whole.eval().detector
     if budget is not None:
-        if not isinstance(network, TemporalZoom):
-            raise InputError(f"budget: {description.model} has no adaptive depth; only tzn has")
+        if not isinstance(network, AdaptiveDepth):
+            raise InputError(
+                f"budget: {description.model} has no adaptive depth; tzn has, and detectors with model.deep_layers"
+            )
         if not 0 <= budget <= 1:
             raise InputError(f"budget: must be a share of the positions, from 0 to 1, got {budget:g}")
         if not network.has_budget:

@@ -102,7 +102,8 @@ def _box_uncertainty(outputs: Outputs, depth: Depth, batch: Batch, matches: Tens
     instance = matches[sequence, row] + counts.cumsum(0)[sequence]
     starts, ends = torch.cat(batch.starts)[instance], torch.cat(batch.ends)[instance]
     position = row if outputs.points is None else outputs.points.positions[row].long()
-    error = outputs.offsets[sequence, row] - torch.stack((position - starts, ends - position), -1)
+    offsets = outputs.boxes(sequence, row, torch.cat(batch.labels)[instance])
+    error = offsets - torch.stack((position - starts, ends - position), -1)
     loss = gaussian_nll(error, depth.log_variance[sequence, position].unsqueeze(-1))
     return loss.sum() / max(loss.numel(), 1)
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from temporalzoom.bdr import distance_loss, distance_nll
-from temporalzoom.config import BDRConfig, Config, TrainingConfig, ZoomSection
+from temporalzoom.config import BDRConfig, Config, TrainingConfig, adaptive_depth
 from temporalzoom.models import Outputs
 from temporalzoom.models.depth import crossing_weight
 from temporalzoom.training.assignment import assign_center, assign_hungarian, assign_points
@@ -75,14 +75,10 @@ def objective(
         def path_targets(path: Outputs) -> Tensor:
             return class_targets(path, matches[:, : path.logits.shape[1]], batch)
 
-        options = _zoom_options(config)
+        options = adaptive_depth(config.model)
+        assert options is not None  # a network without these has no depth to learn
         terms |= depth_terms(outputs, batch, options, path_terms, path_map, progress, matches, path_targets)
     return terms
-
-
-def _zoom_options(config: Config) -> ZoomSection:
-    assert isinstance(config.model, ZoomSection)  # no other network has depth to learn
-    return config.model
 
 
 def assign(outputs: Outputs, batch: Batch, training: TrainingConfig) -> Tensor:
@@ -145,9 +141,7 @@ def detection_maps(outputs: Outputs, matches: Tensor, batch: Batch, training: Tr
     certain = _instance_scores(batch)[instance]  # of boxes: what may be no instance teaches less about ends
     starts, ends = torch.cat(batch.starts)[instance], torch.cat(batch.ends)[instance]
     position = row if outputs.points is None else outputs.points.positions[row]
-    offsets = outputs.offsets[sequence, row]
-    if offsets.ndim == 3:  # they depend on the class
-        offsets = offsets[torch.arange(len(row), device=row.device), torch.cat(batch.labels)[instance]]
+    offsets = outputs.boxes(sequence, row, torch.cat(batch.labels)[instance])
     box = (position - offsets[:, 0], position + offsets[:, 1], starts, ends)
 
     targets = class_targets(outputs, matches, batch)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from torch import Tensor, nn
 
-from temporalzoom.config import Config, ZoomSection, changed, load_config
+from temporalzoom.config import Config, adaptive_depth, changed, load_config
 from temporalzoom.datasets.samples import Sample, Split
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
@@ -38,7 +38,7 @@ from temporalzoom.metrics.latency import (
     threads,
     time_parts,
 )
-from temporalzoom.models import TemporalZoom
+from temporalzoom.models import AdaptiveDepth, RoutedZoom
 from temporalzoom.models.layers import TokenLayout, TransformerLayer
 from temporalzoom.models.runtime import products_in
 from temporalzoom.progress import track
@@ -49,7 +49,7 @@ BASELINE = "uniform-6"
 RECORDINGS = 8
 DEEP = "deep"  # the part that sees active tokens only
 # What deciding where to zoom adds to a network of two paths: all that is not one of these.
-PATHS = ("projection", "shallow", DEEP, "heads")
+PATHS = ("projection", "shallow", "trunk", DEEP, "heads")
 # A batch, where time goes into what is computed more than into starting it: this many sequences of at most this length.
 AT_ONCE, AT_ONCE_LENGTH = 16, 1024
 
@@ -190,10 +190,10 @@ def _system(config: Config, split: Split, run: Path | None) -> System:
     note = None
     if run is None:
         input_width, classes, grid = split.input_width, len(split.classes), split.samples[0].grid
-        zoom = config.model
-        if isinstance(zoom, ZoomSection) and zoom.paper.tau_min is None and zoom.budget is None:
+        zoom = adaptive_depth(config.model)
+        if zoom is not None and zoom.paper.tau_min is None and zoom.budget is None:
             # An untrained threshold lets everything pass.
-            config = config.model_copy(update={"model": zoom.model_copy(update={"budget": zoom.share})})
+            config = config.model_copy(update={"model": config.model.model_copy(update={"budget": zoom.share})})
             note = f"no threshold learned yet: model.share {zoom.share:g} taken as the budget"
     else:
         info = read_info(find_checkpoint(run))
@@ -204,7 +204,7 @@ def _system(config: Config, split: Split, run: Path | None) -> System:
     model = model_from_config(config, input_width, classes, grid).eval()
     if run is not None:
         load_weights(find_checkpoint(run), model)
-    adaptive = isinstance(model, TemporalZoom) and model.depth is not None
+    adaptive = isinstance(model, AdaptiveDepth) and model.depth is not None
     return System(config.model.name, model, config, str(run or "random weights"), note if adaptive else None)
 
 
@@ -232,7 +232,8 @@ def _runner(system: System, samples: Sequence[Sample]) -> Callable[[], object]:
 
 def _measure(system: System, samples: Sequence[Sample], latency: LatencyResult, repeats: int) -> SystemCost:
     flops = count_run(system.model, _runner(system, samples))
-    adaptive = type(system.model) is TemporalZoom and system.model.allocation == "tau"
+    model = system.model
+    adaptive = isinstance(model, AdaptiveDepth) and not isinstance(model, RoutedZoom) and model.allocation == "tau"
     return SystemCost(
         system.name,
         system.weights,
@@ -250,8 +251,8 @@ def _depth_cost(system: System, samples: Sequence[Sample], flops: FlopCount, rep
     free = _changed(system, hysteresis="none")
     stability = {"none": tau_statistics(*end_to_end(_decisions(free, samples)["tau"]))}
     stability_flops = {"none": count_run(free.model, _runner(free, samples)).total}
-    assert isinstance(system.config.model, ZoomSection)
-    hysteresis = system.config.model.paper.hysteresis
+    assert isinstance(system.model, AdaptiveDepth)
+    hysteresis = system.model.hysteresis
     stability[hysteresis] = tau_statistics(*end_to_end(decisions["tau"]))
     stability_flops[hysteresis] = flops.total
     shares = {name: float(np.concatenate(rows).mean()) for name, rows in decisions.items()}
@@ -259,8 +260,10 @@ def _depth_cost(system: System, samples: Sequence[Sample], flops: FlopCount, rep
     everything = _changed(system, execution="sparse", combine="residual", budget=1.0, keep=1.0)
     full = count_run(everything.model, _runner(everything, samples))
     deep = full.parts[DEEP]
-    # With every position active the heads run twice at each; the paper counts them once.
-    everywhere = full.total - deep - full.parts["heads"] / 2
+    # With every position active the heads run again at each; the paper counts them once.
+    shallow = _without_depth(system)
+    once = count_run(shallow.model, _runner(shallow, samples)).parts["heads"]
+    everywhere = full.total - deep - full.parts["heads"] + once
     formula = paper_formula(everywhere, deep, shares["tau"], shares["kept"])
     overhead = _overhead(system, max(samples, key=len), repeats)
     return DepthCost(shares["kept"], shares["active"], formula, stability, stability_flops, overhead)
@@ -273,6 +276,13 @@ def _changed(system: System, **settings: str | float) -> System:
         if not isinstance(getattr(model, name), str | float | None):
             raise ValueError(f"{type(model).__name__}.{name} is no setting")
         setattr(model, name, value)
+    return replace(system, model=model)
+
+
+def _without_depth(system: System) -> System:
+    """The same weights, no deep layer."""
+    model = copy.copy(system.model)
+    model._modules = {**model._modules, DEEP: nn.ModuleList()}  # the copy shares the parts with its original
     return replace(system, model=model)
 
 
@@ -303,8 +313,8 @@ def _overhead(system: System, sample: Sample, repeats: int) -> Overhead:
 
 def _one_layer(system: System, batch: Tensor) -> tuple[TransformerLayer, Callable[[], Tensor]]:
     """A layer of the network's width, and a pass of it over as many random tokens as (B, T, F) has positions."""
-    options = system.config.model
-    assert isinstance(options, ZoomSection)
+    options = adaptive_depth(system.config.model)
+    assert options is not None
     layer = TransformerLayer(options.width, options.heads, options.window).eval()
     tokens = torch.randn(*batch.shape[:2], options.width)
     layout = TokenLayout.build(torch.ones(batch.shape[:2], dtype=torch.bool), options.window)

@@ -12,6 +12,7 @@ PARTS = {
     "projection": "projection",
     "encoder": "encoder",
     "shallow": "shallow path",
+    "trunk": "detector",
     "uncertainty": "local context",
     "depth": "depth predictor",
     "importance": "importance",

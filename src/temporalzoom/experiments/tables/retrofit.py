@@ -1,4 +1,5 @@
-"""BDR on every detector: the field's and the baseline, each without and with it, and how much code that takes."""
+"""BDR on every detector: the field's and the baseline, each without and with it, and how much code that takes; the
+field's pyramids with adaptive depth too."""
 
 from __future__ import annotations
 
@@ -10,15 +11,19 @@ from typing import Any
 from temporalzoom.experiments.measures import Bench, compared
 from temporalzoom.experiments.reading import compared_systems
 from temporalzoom.experiments.rendering import Grid
-from temporalzoom.experiments.systems import BASELINE, DETECTORS, chosen
+from temporalzoom.experiments.systems import BASELINE, DETECTORS, PYRAMIDS, chosen
 
-SUMMARY = "the field's detectors and uniform-6, each without and with BDR"
-COMPARISONS = tuple((f"{name}+bdr", name) for name in DETECTORS)
+SUMMARY = "the field's detectors and uniform-6, each without and with BDR; pyramids also with BDR and zoom"
+COMPARISONS = (
+    *((f"{name}+bdr", name) for name in DETECTORS),
+    *((f"{name}+bdr+zoom", f"{name}+bdr") for name in PYRAMIDS),
+)
 EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "retrofit"
 
 
 def trainings(data_set: str) -> dict[str, tuple[str, ...]]:
-    return chosen(*(system for name in DETECTORS for system in (name, f"{name}+bdr")))
+    with_zoom = {name: (f"{name}+bdr+zoom",) for name in PYRAMIDS}
+    return chosen(*(system for name in DETECTORS for system in (name, f"{name}+bdr", *with_zoom.get(name, ()))))
 
 
 def measure(bench: Bench) -> dict[str, Any]:
