@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from temporalzoom.models import convolution
+from temporalzoom.models.coarse_to_fine import pooled_levels
 from temporalzoom.models.convolution import TokenConvolution, beside, side_by_side
 from temporalzoom.models.level_heads import LevelHeads
 
@@ -45,8 +46,8 @@ def test_long_sequences_take_the_way_that_copies_nothing(monkeypatch: pytest.Mon
     torch.manual_seed(0)
     ours, tokens = TokenConvolution(4, 3, 5), torch.randn(2, 35, 4)
     heads, mask = LevelHeads(4, 3, levels=3, hidden=4, first=0), torch.ones(2, 35, dtype=torch.bool)
-    short, logits = ours(tokens), heads(heads.pool(tokens, mask)).logits
+    short, logits = ours(tokens), heads(heads.normed(pooled_levels(tokens, mask, 3))).logits
     monkeypatch.setattr(convolution, "LARGEST", 100)
     assert beside(tokens) is None
     torch.testing.assert_close(ours(tokens), short, atol=1e-6, rtol=1e-6)
-    torch.testing.assert_close(heads(heads.pool(tokens, mask)).logits, logits, atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(heads(heads.normed(pooled_levels(tokens, mask, 3))).logits, logits, atol=1e-6, rtol=1e-6)

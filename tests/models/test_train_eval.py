@@ -93,7 +93,7 @@ def test_the_value_of_a_tried_position_is_that_of_joining_the_active_ones():
         tokens = model.shallow(model.projection(features, mask), adaptive.TokenLayout.build(mask, model.window))
         packed = Packed.of(joined, None)
         deep = model.deep[0](packed.gather(tokens), packed.layout)
-        found = model.heads(deep, packed.mask).finest.logits[packed.index == tried]
+        found = model.heads.deeper(deep, outputs).logits[packed.index == tried]
     torch.testing.assert_close(outputs.depth.deep.logits[0, tried], found[0], rtol=1e-4, atol=1e-4)
 
 

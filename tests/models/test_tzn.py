@@ -165,7 +165,7 @@ def test_no_depth_at_all_is_the_shallow_path(mode, head):
     from temporalzoom.models.layers import TokenLayout
 
     tokens = model.shallow(model.projection(features, mask), TokenLayout.build(mask, model.window))
-    assert_same(outputs, model.heads.normalized(model.heads(tokens, mask).finest), mask, tolerance=0)
+    assert_same(outputs, model.heads.normalized(model.heads(model.levels(tokens, mask)).finest), mask, tolerance=0)
     assert spy.tokens == []
 
 
@@ -193,7 +193,7 @@ def test_pruning_keeps_the_share_and_the_predicted_boundaries():
     from temporalzoom.models.layers import TokenLayout
 
     tokens = model.shallow(model.projection(features, mask), TokenLayout.build(mask, model.window))
-    protected = near_crossings(model.heads(tokens, mask).finest.distances, 2) & mask
+    protected = near_crossings(model.heads(model.levels(tokens, mask)).finest.distances, 2) & mask
     assert (outputs.depth.kept | ~protected).all()
     assert ((outputs.depth.kept & ~protected).sum(1) <= torch.tensor([50, 40])).all()
     assert not (outputs.depth.kept & ~mask).any()

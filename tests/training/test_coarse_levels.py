@@ -7,6 +7,7 @@ import torch
 
 from temporalzoom.errors import InputError
 from temporalzoom.models import build_model
+from temporalzoom.models.coarse_to_fine import pooled_levels
 from temporalzoom.runs.network import model_from_config
 from temporalzoom.training.objective import objective
 
@@ -34,12 +35,13 @@ def test_the_finest_level_is_the_encoder_as_it_was(name):
     assert after.offset_log_variance.shape == (2, len(after.points.positions), 2)
 
 
+@pytest.mark.parametrize("coarse_layers", [0, 2])
 @pytest.mark.parametrize("head", ["mlp", "convolution"])
 @pytest.mark.parametrize("name", ["uniform-2", "tzn"])
 @torch.no_grad()
-def test_padding_never_leaks(name, head):
+def test_padding_never_leaks(name, head, coarse_layers):
     torch.manual_seed(0)
-    model = build_model(name, 5, 3, **SMALL, levels=4, head=head).eval()
+    model = build_model(name, 5, 3, **SMALL, levels=4, head=head, coarse_layers=coarse_layers).eval()
     features = torch.randn(1, 21, 5)
     alone = model(features, torch.ones(1, 21, dtype=torch.bool))
     both = model(torch.cat((features, torch.full((1, 12, 5), 7.0)), 1), torch.arange(33)[None] < 21)
@@ -60,11 +62,13 @@ def test_offsets_count_strides_of_their_level():
     torch.testing.assert_close(spread, strides / 2 * spread[0])
 
 
+@pytest.mark.parametrize("coarse_layers", [0, 1])
 @torch.no_grad()
-def test_sparse_and_dense_execution_agree_with_levels():
+def test_sparse_and_dense_execution_agree_with_levels(coarse_layers):
     torch.manual_seed(0)
-    dense = build_model("tzn", 5, 3, **SMALL, levels=3, execution="dense", budget=0.3).eval()
-    sparse = build_model("tzn", 5, 3, **SMALL, levels=3, execution="sparse", budget=0.3).eval()
+    options = {**SMALL, "levels": 3, "coarse_layers": coarse_layers, "budget": 0.3}
+    dense = build_model("tzn", 5, 3, **options, execution="dense").eval()
+    sparse = build_model("tzn", 5, 3, **options, execution="sparse").eval()
     sparse.load_state_dict(dense.state_dict())
     features, mask = torch.randn(2, 60, 5), torch.ones(2, 60, dtype=torch.bool)
     one, other = dense(features, mask), sparse(features, mask)
@@ -80,10 +84,11 @@ def test_convolutions_read_each_level_as_if_it_were_alone():
     torch.manual_seed(0)
     heads = build_model("uniform-1", 5, 3, **SMALL, levels=4, head="convolution").eval().heads
     tokens, mask = torch.randn(2, 21, 16), torch.arange(21)[None] < torch.tensor([[21], [13]])
-    together = heads(tokens, mask)
+    levels = pooled_levels(tokens, mask, 4)
+    together = heads(levels)
     assert together.finest.logits.shape == (2, 21, 3) and together.coarser.logits.shape == (2, 11 + 6 + 3, 3)
     rows = torch.cat((together.finest.offsets, together.coarser.offsets), 1)
-    for level in heads.all_levels.pool(tokens, mask):
+    for level in heads.all_levels.normed(levels):
         all_levels = heads.all_levels
         first = torch.relu(all_levels.first_norm(all_levels.first_convolution(level.tokens)))
         box = all_levels.box(replace(level, tokens=first * level.mask.unsqueeze(-1)))

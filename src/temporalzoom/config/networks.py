@@ -60,6 +60,12 @@ class EncoderSection(NetworkSection):
     """classes and boxes are read from a position on its own, or from a position and its neighbours"""
     levels: Annotated[int, Field(ge=1, le=12)] = 6
     """each level has half the positions of the one before; coarse ones find long instances"""
+    coarse_layers: Annotated[int, Field(ge=0, le=64)] = 0
+    """transformer layers on every coarser level, from where their results go down to the finer ones; 0: max pooling"""
+
+    @property
+    def attends_on_levels(self) -> bool:
+        return self.coarse_layers > 0 and self.levels > 1
 
 
 class UniformSection(EncoderSection):
@@ -134,6 +140,8 @@ class ZoomSection(EncoderSection):
     """Temporal Zoom Network: a shallow network everywhere, a deep one where it is expected to pay"""
     shallow_layers: Annotated[int, Field(ge=0, le=64)] = 0
     """transformer layers at every position; 0: convolutions alone"""
+    coarse_layers: Annotated[int, Field(ge=0, le=64)] = 1
+    """transformer layers on every coarser level, from where their results go down to the finer ones; 0: max pooling"""
     deep_layers: Layers = 4
     """transformer layers at active positions"""
     expansion: Layers = 2

@@ -46,6 +46,10 @@ def _allocation(config: Config) -> str | None:
     return None if zoom is None else zoom.paper.allocation
 
 
+def _attends_on_levels(config: Config) -> bool:
+    return isinstance(config.model, EncoderSection) and config.model.attends_on_levels
+
+
 def _as_published(config: Config) -> bool:
     """Whether the model is a pyramid detector without adaptive depth."""
     return isinstance(config.model, PyramidSection) and not config.model.deep_layers
@@ -110,7 +114,13 @@ RULES: tuple[Rule, ...] = (
         lambda c: (z := _zoom(c)) is not None and z.shallow_layers == 0 and z.zoom > 0,
         "without shallow layers positions attend by model.zoom alone",
     ),
-    Rule(("model.heads", "model.window"), lambda c: c.model.name == "uniform-0", "uniform-0 has no attention"),
+    Rule(("model.window",), lambda c: c.model.name == "uniform-0", "uniform-0 has no layers"),
+    Rule(
+        ("model.heads",),
+        lambda c: c.model.name == "uniform-0" and not _attends_on_levels(c),
+        "uniform-0 has no attention",
+    ),
+    Rule(("model.coarse_layers",), lambda c: c.model.levels == 1, "the model has a single level"),
     Rule(("model.zoom", "model.share", "model.budget"), _as_published, "model.deep_layers is 0"),
     Rule(
         ("model.heads",),
@@ -140,7 +150,6 @@ RULES: tuple[Rule, ...] = (
             "model.share",
             "model.budget",
             "model.deep_layers",
-            "model.expansion",
             "model.zoom",
             "model.checkpoint_deep",
             "model.paper.combine",
@@ -163,9 +172,10 @@ RULES: tuple[Rule, ...] = (
     Rule(("model.share",), lambda c: _allocation(c) in EXITS, "exits have model.paper.confidence"),
     Rule(("model.paper.depths",), lambda c: _allocation(c) not in ROUTED, "model.paper.allocation does not choose one"),
     Rule(("model.paper.confidence",), lambda c: _allocation(c) not in EXITS, "model.paper.allocation has no exits"),
+    Rule(("model.window",), lambda c: _is(c, allocation="none", shallow_layers=0), "there are no shallow layers"),
     Rule(
-        ("model.heads", "model.window"),
-        lambda c: _is(c, allocation="none", shallow_layers=0),
+        ("model.heads", "model.expansion"),
+        lambda c: _is(c, allocation="none", shallow_layers=0) and not _attends_on_levels(c),
         "without layers there is no attention",
     ),
     Rule(

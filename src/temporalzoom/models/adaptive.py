@@ -305,9 +305,9 @@ class AdaptiveDepth(nn.Module, ABC):
                 after = self._layer(layer, after, context)
         mixed = None
         if self.combine == "features":
-            mixed = self.heads(torch.lerp(before, after, weight), packed.mask, start).finest
+            mixed = self.heads.deeper(torch.lerp(before, after, weight), start)
         if self.training or mixed is None:
-            deep = self.heads.normalized(self.heads(after, packed.mask, start).finest)
+            deep = self.heads.normalized(self.heads.deeper(after, start))
             if self.training:
                 decided.deep = packed.scatter_into(base, deep)
             if self.combine in ("residual", "logits"):

@@ -1,7 +1,7 @@
 """From tokens to raw outputs: class logits, box offsets, boundary distances.
 
-`Heads` reads every token on its own, `ConvolutionHeads` a token and its neighbours. Both are applied to sequences, and
-again to the few tokens of the deep path: these come without neighbours, but with their shallow outputs, `before`.
+`Heads` reads every token on its own, `ConvolutionHeads` a token and its neighbours. Both are applied to the levels of
+sequences, and again to the few tokens that went `deeper`: without neighbours, but with their shallow outputs.
 """
 
 from __future__ import annotations
@@ -71,6 +71,11 @@ class LevelledHeads(nn.Module):
         """The same outputs with layer-normalized logits, if that was asked for."""
         return outputs if self.logit_norm is None else replace(outputs, logits=self.logit_norm(outputs.logits))
 
+    def deeper(self, tokens: Tensor, before: Outputs) -> Outputs:
+        """Outputs of tokens (..., D) of the deep path; before: their shallow ones."""
+        # By a call, as all work of the heads: what a part of a network costs is counted from call to return.
+        return self((), deep=(tokens, before)).finest
+
     def _reading(self, finest: Outputs, coarser: Outputs, above: Sequence[Level], mask: Tensor) -> Reading:
         """above: the coarser levels; mask: (B, T)."""
         if self.training and self.options.distances_on_all and self.distance is not None and above:
@@ -104,13 +109,19 @@ class Heads(LevelledHeads):
         several = options.levels > 1
         self.coarse = LevelHeads(width, classes, options.levels, width // 2, first=1) if several else None
 
-    def forward(self, tokens: Tensor, mask: Tensor, before: Outputs | None = None) -> Reading:
-        """tokens: (B, T, D), mask: (B, T). before: shallow outputs of tokens (..., D) of the deep path; not used."""
-        finest = self._each(tokens)
-        if self.coarse is None or before is not None:
+    def forward(self, levels: Sequence[Level], deep: tuple[Tensor, Outputs] | None = None) -> Reading:
+        """levels: the finest, (B, T, D), first. deep: see `deeper`."""
+        if deep is not None:
+            return Reading(self._deeper(*deep))
+        finest = self._each(levels[0].tokens)
+        if self.coarse is None:
             return Reading(finest)
-        levels = self.coarse.pool(tokens, mask)
-        return self._reading(finest, self.coarse(levels), levels, mask)
+        coarser = self.coarse.normed(levels)
+        return self._reading(finest, self.coarse(coarser), coarser, levels[0].mask)
+
+    def _deeper(self, tokens: Tensor, before: Outputs) -> Outputs:
+        """Of tokens (..., D) of the deep path, read as any others: their shallow outputs `before` are not used."""
+        return self._each(tokens)
 
     def _each(self, tokens: Tensor) -> Outputs:
         tokens = self.norm(tokens)
@@ -142,20 +153,21 @@ class ConvolutionHeads(LevelledHeads):
         self.classes = mlp(width, [0.0] * classes, spread=0.0) if zooms else None
         self.box = mlp(width, [0.0] * 4, spread=0.0) if zooms else None
 
-    def forward(self, tokens: Tensor, mask: Tensor, before: Outputs | None = None) -> Reading:
-        """tokens: (B, T, D), mask: (B, T). before: shallow outputs of tokens (..., D), to be corrected."""
-        if before is not None:
-            return Reading(self._corrected(tokens, before))
-        levels = self.all_levels.pool(tokens, mask)
-        outputs, length = self.all_levels(levels), tokens.shape[1]
+    def forward(self, levels: Sequence[Level], deep: tuple[Tensor, Outputs] | None = None) -> Reading:
+        """levels: the finest, (B, T, D), first. deep: see `deeper`."""
+        if deep is not None:
+            return Reading(self._deeper(*deep))
+        levels = self.all_levels.normed(levels)
+        outputs, length = self.all_levels(levels), levels[0].tokens.shape[1]
         finest = outputs.map(lambda x: x[:, :length])
         if self.distance is not None:
             finest.distances, finest.distance_log_variance = self.distance(levels[0].tokens)
         if self.levels == 1:
             return Reading(finest)
-        return self._reading(finest, outputs.map(lambda x: x[:, length:]), levels[1:], mask)
+        return self._reading(finest, outputs.map(lambda x: x[:, length:]), levels[1:], levels[0].mask)
 
-    def _corrected(self, tokens: Tensor, before: Outputs) -> Outputs:
+    def _deeper(self, tokens: Tensor, before: Outputs) -> Outputs:
+        """Of tokens (..., D) of the deep path: their shallow outputs `before`, corrected."""
         assert self.norm is not None and self.classes is not None and self.box is not None
         return corrected(self.norm(tokens), before, self.classes, self.box, self.distance)
 
@@ -171,17 +183,23 @@ class DetectorHeads(LevelledHeads):
         self.classes = mlp(width, [0.0] * classes, spread=0.0)
         self.box = mlp(width, [0.0] * 2, spread=0.0)
 
-    def forward(self, tokens: Tensor, mask: Tensor, before: Outputs, above: Sequence[Level] | None = None) -> Reading:
-        """With the coarser levels `above`: tokens (B, T, D) and mask (B, T) of the finest level, before: the detector's
-        logits and offsets at all points; distances are added. Without: tokens (..., D) of the deep path, before: their
-        shallow outputs, which are corrected."""
-        if above is None:
-            return Reading(corrected(self.norm(tokens), before, self.classes, self.box, self.distance))
-        length = tokens.shape[1]
-        finest, coarser = before.map(lambda x: x[:, :length]), before.map(lambda x: x[:, length:])
+    def forward(
+        self, levels: Sequence[Level], found: Outputs | None = None, deep: tuple[Tensor, Outputs] | None = None
+    ) -> Reading:
+        """levels: the detector's; found: its logits and offsets at all points, to which distances are added. deep: see
+        `deeper`."""
+        if deep is not None:
+            return Reading(self._deeper(*deep))
+        assert found is not None
+        length = levels[0].tokens.shape[1]
+        finest, coarser = found.map(lambda x: x[:, :length]), found.map(lambda x: x[:, length:])
         if self.distance is not None:
-            finest.distances, finest.distance_log_variance = self.distance(tokens)
-        return self._reading(finest, coarser, above, mask)
+            finest.distances, finest.distance_log_variance = self.distance(levels[0].tokens)
+        return self._reading(finest, coarser, levels[1:], levels[0].mask)
+
+    def _deeper(self, tokens: Tensor, before: Outputs) -> Outputs:
+        """As that of `ConvolutionHeads`."""
+        return corrected(self.norm(tokens), before, self.classes, self.box, self.distance)
 
 
 def corrected(

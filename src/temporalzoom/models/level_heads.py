@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from temporalzoom.models.convolution import TokenConvolution, beside
 from temporalzoom.models.outputs import Outputs, Points
-from temporalzoom.models.pyramid import ConvolutionHead, Level, class_head, halved, max_pooled, pyramid_points
+from temporalzoom.models.pyramid import ConvolutionHead, Level, class_head, halved, pyramid_points
 
 
 def all_points(mask: Tensor, levels: int, finest: float = 4.0) -> Points:
@@ -53,7 +53,7 @@ class Reading:
 
 
 class LevelHeads(nn.Module):
-    """Tokens are max-pooled level by level, and convolutions of width `hidden`, shared by the levels, read them.
+    """Convolutions of width `hidden`, shared by the levels, read them.
 
     The first of three is the same for classes and boxes: heads at every position are most of what a network costs.
 
@@ -72,12 +72,8 @@ class LevelHeads(nn.Module):
         with torch.no_grad():
             self.box.last.bias.copy_(torch.tensor([0.7, 0.7, 1.0, 1.0]))  # type: ignore[union-attr]
 
-    def pool(self, tokens: Tensor, mask: Tensor) -> list[Level]:
-        """Tokens (B, T, D), mask (B, T) -> the levels that are read."""
-        levels = [Level(tokens * mask.unsqueeze(-1), mask)]
-        while len(levels) < self.first + len(self.norms):
-            last = levels[-1]
-            levels.append(Level(max_pooled(last), halved(last.mask), 2 * last.stride))
+    def normed(self, levels: Sequence[Level]) -> list[Level]:
+        """All levels, the finest first -> those that are read, normalized."""
         return [
             replace(level, tokens=norm(level.tokens) * level.mask.unsqueeze(-1))
             for level, norm in zip(levels[self.first :], self.norms, strict=True)

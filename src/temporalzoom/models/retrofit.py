@@ -93,7 +93,7 @@ class ZoomedDetector(AdaptiveDepth):
     def read(self, features: Tensor, mask: Tensor) -> tuple[Tensor, Reading]:
         levels, found = self.trunk(features, mask)
         tokens = levels[0].tokens
-        return tokens, self.heads(tokens, mask, found, levels[1:])
+        return tokens, self.heads(levels, found)
 
 
 def retrofitted(

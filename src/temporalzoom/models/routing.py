@@ -186,7 +186,7 @@ class RoutedZoom(TemporalZoom):
     def _read(self, state: Tensor, start: Outputs, packed: Packed, depth: int) -> Outputs:
         if hasattr(self, "exits"):
             return self.heads.normalized(self.exits[self.depths.index(depth)](state, start))
-        return self.heads.normalized(self.heads(state, packed.mask, start).finest)
+        return self.heads.normalized(self.heads.deeper(state, start))
 
     def _margins(self, logits: Tensor, number: int) -> Tensor:
         """How sure exit `number` is of its least sure class, in logits: (..., C) -> (...)."""
@@ -277,7 +277,7 @@ class RoutedZoom(TemporalZoom):
         if not packed.index.numel():
             return base
         start, active = shallow.map(packed.gather), packed.gather(decided.active.unsqueeze(-1))
-        mixed = self.heads.normalized(self.heads(packed.gather(state), packed.mask, start).finest)
+        mixed = self.heads.normalized(self.heads.deeper(packed.gather(state), start))
         if self.training:  # where nothing ran the shallow outputs, with the gradient of having run
             return packed.scatter_into(base, self.heads.normalized(start).replaced(mixed, active))
         return packed.masked(active.squeeze(-1)).scatter_into(base, mixed)

@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from temporalzoom.models.adaptive import AdaptiveDepth, DepthOptions
+from temporalzoom.models.coarse_to_fine import CoarseToFine
 from temporalzoom.models.heads import HeadForm, LevelOptions, build_heads
 from temporalzoom.models.inputs import Projection
 from temporalzoom.models.layers import Encoder, Regularization, TokenLayout
@@ -37,6 +38,7 @@ class TemporalZoom(AdaptiveDepth):
         stem: Sequence[int] = (),
         stem_window: int | None = None,
         shallow_layers: int = 2,
+        coarse_layers: int = 0,
         head: HeadForm = "mlp",
         head_width: int | None = None,
         levels: int = 1,
@@ -54,6 +56,7 @@ class TemporalZoom(AdaptiveDepth):
         self.projection = Projection(input_width, width, standardize=standardize, stem=stem, stem_window=stem_window)
         regularization = Regularization(dropout, drop_path, layer_scale)
         self.shallow = Encoder(width, heads, shallow_layers, window, regularization, depth.expansion)
+        self.levels = CoarseToFine(width, heads, levels, coarse_layers, regularization, depth.expansion)
         self.add_deep_path(heads, regularization, depth)
         options = LevelOptions(levels, finest, distances_on_all_levels)
         zooms = depth.allocation != "none"
@@ -70,4 +73,5 @@ class TemporalZoom(AdaptiveDepth):
         tokens = self.projection(features, mask)
         if len(self.shallow.layers):
             tokens = self.shallow(tokens, TokenLayout.build(mask, self.window))
-        return tokens, self.heads(tokens, mask)
+        levels = self.levels(tokens, mask)
+        return levels[0].tokens, self.heads(levels)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from temporalzoom.models.coarse_to_fine import CoarseToFine
 from temporalzoom.models.heads import HeadForm, LevelOptions, build_heads
 from temporalzoom.models.inputs import Projection
 from temporalzoom.models.layers import Encoder, Regularization, TokenLayout
@@ -32,6 +33,7 @@ class Uniform(nn.Module):
         standardize: bool = False,
         stem: Sequence[int] = (),
         stem_window: int | None = None,
+        coarse_layers: int = 0,
         head: HeadForm = "mlp",
         levels: int = 1,
         finest: float = 4.0,
@@ -42,6 +44,7 @@ class Uniform(nn.Module):
         self.projection = Projection(input_width, width, standardize=standardize, stem=stem, stem_window=stem_window)
         regularization = Regularization(dropout, drop_path, layer_scale)
         self.encoder = Encoder(width, heads, depth, window, regularization)
+        self.levels = CoarseToFine(width, heads, levels, coarse_layers, regularization)
         options = LevelOptions(levels, finest, distances_on_all_levels)
         self.heads = build_heads(head, width, classes, distance_channels, options)
 
@@ -49,7 +52,7 @@ class Uniform(nn.Module):
         """features: (B, T, F), mask: (B, T) -> Outputs."""
         layout = TokenLayout.build(mask, self.window)
         tokens = self.encoder(self.projection(features, mask), layout)
-        reading = self.heads(tokens, mask)
+        reading = self.heads(self.levels(tokens, mask))
         return reading.joined(reading.finest)
 
     @property
