@@ -76,8 +76,10 @@ class Bench:
 def compared(bench: Bench, comparisons: Sequence[tuple[str, str]], baseline: str) -> dict[str, Any]:
     """What most tables store: levels and costs of every system, and differences of pairs of them.
 
-    baseline: the system whose costs are 1.
+    baseline: the system whose costs are 1; where it was not asked for, the first that was.
     """
+    if baseline not in bench.predictions:
+        baseline = next(iter(bench.predictions))
     latencies = measure_latencies(bench, baseline)
     systems: dict[str, Any] = {}
     for name, predictions in track(bench.predictions.items(), "intervals", bench.console, "systems"):
