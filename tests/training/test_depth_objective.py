@@ -187,7 +187,7 @@ def test_a_detector_with_depth_has_the_same_terms(tiny_config, tiny_split, name,
     batch = training_batch(tiny_split, 0, 0, 2, 80, config.bdr)
     outputs = model(batch.features, batch.mask)
     terms = objective(outputs, batch, config)
-    plain = {"class", "diou", *(("distance", "distance_variance") if bdr else ())}
+    plain = {"class", "l1", "giou", *(("distance", "distance_variance") if bdr else ())}
     assert set(terms) == plain | {"shallow", "deep", "uncertainty", "depth"}
     assert all(term.isfinite() and term > -10 for term in terms.values())
     sum(terms.values()).backward()
