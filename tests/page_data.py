@@ -13,6 +13,7 @@ import numpy as np
 SBHAR_PEOPLE = {1: 1, 3: 2, 5: 3, 7: 4, 9: 5, 11: 6}
 TUG_RUNS = [f"s{person:02d}_01_sp" for person in range(1, 10)]
 RATS = ("rat01", "rat02", "rat45", "rat50")
+SALADS = {"07-1": "train", "11-1": "train", "03-1": "test", "06-1": "test"}
 THUMOS_VIDEOS = ("video_validation_0000190", "video_validation_0000986", "video_test_0000062", "video_test_0000846")
 Entries = dict[str, dict[str, Any]]
 
@@ -27,6 +28,7 @@ def write_data_sets(folder: Path, real: Path) -> None:
     write_sbhar(folder / "sbhar", source("sbhar"))
     write_tug(folder / "tug", source("tug"))
     write_rats(folder / "rats", source("rats"))
+    write_salads(folder / "salads50", source("salads50"))
     write_thumos14(folder / "thumos14/annotations/thumos14.json", folder / "thumos14/i3d_features", source("thumos14"))
     write_thumos14(folder / "thumos14.json", folder / "i3d", source("thumos14"))
 
@@ -71,6 +73,16 @@ def write_rats(folder: Path, real: Path | None = None, frames: int = 3000) -> No
         entries = noise_entries(RATS, ("social", "nonsocial"), 1.0, frames)
         write_annotations(folder / name, real and real / name, entries, frames)
     write_signals(folder / "pose.npz", real and real / "pose.npz", RATS, (frames, 30), frames)
+
+
+def write_salads(folder: Path, real: Path | None = None, seconds: int = 240) -> None:
+    """Two recordings to train on and two of the test, their first seconds."""
+    folder.mkdir(parents=True)
+    entries = noise_entries(SALADS, ("c00", "c01"), 1.0, seconds)
+    for name, subset in SALADS.items():
+        entries[name]["subset"] = subset
+    write_annotations(folder / "annotations.json", real and real / "annotations.json", entries, seconds)
+    write_signals(folder / "scores.npz", real and real / "scores.npz", list(SALADS), (seconds, 18), seconds)
 
 
 def write_thumos14(annotations: Path, features: Path, real: Path | None = None) -> None:

@@ -326,7 +326,7 @@ def test_what_cannot_be_followed_is_noticed(text, message, tmp_path, tzoom, monk
 def test_data_sets_of_noise_stand_in_for_the_real_ones(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_data_sets(tmp_path / "data", tmp_path / "nowhere")
-    for recipe in ("sbhar", "tug", "rats", "thumos14"):
+    for recipe in ("sbhar", "tug", "rats", "salads", "thumos14"):
         loaded = load_data(load_config(recipe).data)
         assert loaded.train is not None and loaded.test is not None, recipe
         assert all(len(sample.segments) for sample in (*loaded.train.samples, *loaded.test.samples)), recipe

@@ -48,6 +48,16 @@ def test_layers_on_both_variants_say_whether_depth_pays(tmp_path):
         assert ("Flat: " in page) or ("Depth " in page)
 
 
+def test_layers_on_real_salads(shared_data, tzoom, tmp_path):
+    root, out = shared_data / "salads50", tmp_path / "out"
+    words = ("--table", "layers", "--root", root, "--systems", "uniform-0+bdr,uniform-1+bdr", "--quick", "--out", out)
+    code, _, notes = tzoom("bench", "salads", *words)
+    assert code == 0, notes
+    results = json.loads(next(out.glob("quick-*.json")).read_text())
+    assert results["test_recordings"] == 10 and list(results["differences"]) == ["uniform-1+bdr - uniform-0+bdr"]
+    assert results["data_set"] == "salads" and results["test_instances"] == 251
+
+
 def test_given_seeds_and_settings_come_before_the_quick_ones(tmp_path):
     options = {"table": "layers", "systems": ["uniform-0+bdr"], "quick": True}
     results = run_bench("zoombench", tmp_path, seeds=[2], overrides=["training.steps=2"], **options)

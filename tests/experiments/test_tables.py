@@ -1,5 +1,6 @@
 """The tables: found by name, every system of each has a configuration, and what it says is what it is."""
 
+import json
 import math
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
 from temporalzoom.experiments import tables
 from temporalzoom.experiments.bench import run_bench
-from temporalzoom.experiments.data_sets import DATA_SETS, training_config
+from temporalzoom.experiments.data_sets import DATA_SETS, fold_settings, training_config
 from temporalzoom.experiments.registry import data_sets_of, find_table, table_names
 from temporalzoom.experiments.systems import PYRAMIDS, SYSTEMS
 from temporalzoom.experiments.tables import components, depth, ours, retrofit, strides, systems
@@ -133,9 +134,25 @@ def test_a_folder_means_the_files_in_it(tmp_path):
     assert training_config("tug", None, 0).data.root == Path.cwd() / "data/tug"
 
 
+def test_folds_of_salads_are_the_published_ones(shared_data):
+    """Five of people, who are in one of them each, with both of their recordings."""
+    root = shared_data / "salads50"
+    entries = json.loads((root / "annotations.json").read_text())["database"]
+    settings, tested = fold_settings("salads", 5), []
+    for number, folder in enumerate(settings, 1):
+        data = load_data(training_config("salads", root, 0, settings[folder]).data)
+        names = {sample.name for sample in data.test.samples}
+        assert names == {name for name, entry in entries.items() if entry["fold"] == number}
+        assert not {name[:2] for name in names} & {sample.name[:2] for sample in data.train.samples}
+        tested += names
+    assert sorted(tested) == sorted(entries) and len(tested) == 50
+    usual = load_data(training_config("salads", root, 0).data)
+    assert {sample.name for sample in usual.test.samples} == set(tested[:10])
+
+
 def test_unknown_names_are_answered_with_the_known(tmp_path):
     for message, arguments in {
-        r"no data set 'sbahr'; there are zoombench, zoombench-context, sbhar, sbhar-windows, tug, rats": {
+        r"no data set 'sbahr'; there are zoombench, zoombench-context, sbhar, sbhar-windows, tug, rats, salads": {
             "data_set": "sbahr"
         },
         r"no table 'component'; did you mean 'components'\?": {"table": "component"},
@@ -144,6 +161,7 @@ def test_unknown_names_are_answered_with_the_known(tmp_path):
         r"strides: is about sbhar, .*not about tug": {"data_set": "tug", "table": "strides"},
         r"--root: zoombench has no folder": {"root": tmp_path},
         r"--folds: zoombench has no subjects": {"folds": 3},
+        r"--folds: salads was published with 5 folds, got 4": {"data_set": "salads", "folds": 4},
         r"^bmn: .*model\.heads": {"table": "systems", "overrides": ["model.heads=2"], "systems": ["tzn", "bmn"]},
         r"data\.root": {"data_set": "sbhar", "root": tmp_path / "nowhere"},
     }.items():

@@ -13,6 +13,7 @@ WHERE = {
     "sbhar": {"data.root": "sbhar"},
     "tug": {"data.root": "tug"},
     "rats": {"data.annotations": "rats/coarse.json", "data.features": "rats/pose.npz"},
+    "salads": {"data.annotations": "salads50/annotations.json", "data.features": "salads50/scores.npz"},
 }
 
 

@@ -23,7 +23,9 @@ RENAMED = {"sbhar-stem": "sbhar", "sbhar": "sbhar-windows"}
 def bench(
     data_set: Annotated[
         str | None,
-        typer.Argument(metavar="DATASET", help="zoombench, zoombench-context, sbhar, sbhar-windows, tug or rats"),
+        typer.Argument(
+            metavar="DATASET", help="zoombench, zoombench-context, sbhar, sbhar-windows, tug, rats or salads"
+        ),
     ] = None,
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="The same as --set KEY=VALUE")

@@ -13,12 +13,14 @@ from temporalzoom.errors import InputError
 @dataclass(frozen=True)
 class DataSet:
     """settings: over the recipe of the same name. files: the settings that name a file of the data set's folder, or
-    the folder itself (an empty name). seeds: of published tables. quick: further settings that make trainings small."""
+    the folder itself (an empty name). seeds: of published tables. quick: further settings that make trainings small.
+    folds: the test recordings of each fold, as patterns, where the data set was published with folds."""
 
     settings: tuple[str, ...] = ()
     files: dict[str, str] = field(default_factory=lambda: {"data.root": ""})
     seeds: tuple[int, ...] = (0, 1, 2)
     quick: tuple[str, ...] = ()
+    folds: tuple[str, ...] = ()
 
 
 # All systems and seeds see the same sequences, and such that no setting was chosen on: choices are made with another
@@ -37,6 +39,17 @@ DATA_SETS: dict[str, DataSet] = {
     "sbhar-windows": DataSet(),
     "tug": DataSet(),
     "rats": DataSet(files={"data.annotations": "coarse.json", "data.features": "pose.npz"}),
+    # The folds of its scores, by person: a person is the first half of a recording's name.
+    "salads": DataSet(
+        files={"data.annotations": "annotations.json", "data.features": "scores.npz"},
+        folds=(
+            "[03-*,06-*,14-*,19-*,22-*]",
+            "[07-*,11-*,16-*,20-*,25-*]",
+            "[02-*,10-*,13-*,17-*,26-*]",
+            "[01-*,05-*,09-*,18-*,27-*]",
+            "[04-*,15-*,21-*,23-*,24-*]",
+        ),
+    ),
 }
 
 
@@ -65,8 +78,13 @@ def fold_settings(name: str, folds: int | None) -> dict[str, tuple[str, ...]]:
     """By the name of a training's folder below its seed's: what makes it the training of one fold."""
     if folds is None:
         return {"": ()}
-    if not data_set_named(name).files:
+    chosen = data_set_named(name)
+    if not chosen.files:
         raise InputError(f"--folds: {name} has no subjects to leave out")
+    if chosen.folds:
+        if folds != len(chosen.folds):
+            raise InputError(f"--folds: {name} was published with {len(chosen.folds)} folds, got {folds}")
+        return {f"/fold-{k}": (f"data.test_recordings={names}",) for k, names in enumerate(chosen.folds)}
     return {f"/fold-{k}": (f"data.folds={folds}", f"data.fold={k}") for k in range(folds)}
 
 
