@@ -11,7 +11,7 @@ from rich.console import Console
 from temporalzoom.errors import InputError
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.signals.feature_files import read_features
-from temporalzoom.signals.feature_rows import FeatureRows, open_features
+from temporalzoom.signals.feature_rows import FeatureRows, open_rows
 from temporalzoom.training import train
 
 PEAK = """
@@ -74,7 +74,7 @@ def test_a_file_gives_what_its_array_gives(run, tmp_path, dtype):
 @pytest.mark.parametrize("shape", [(7, 3), (1, 7, 3), (0, 3)])
 def test_rows_of_a_file(tmp_path, shape):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=shape))
-    rows, whole = open_features(tmp_path / "x.npy"), read_features(tmp_path / "x.npy")
+    rows, whole = open_rows(tmp_path / "x.npy"), read_features(tmp_path / "x.npy")
     assert isinstance(rows, FeatureRows) and rows.shape == whole.shape and len(rows) == len(whole)
     np.testing.assert_array_equal(rows, whole)
     np.testing.assert_array_equal(rows[2:5], whole[2:5])
@@ -83,15 +83,15 @@ def test_rows_of_a_file(tmp_path, shape):
 
 def test_what_cannot_be_read_in_pieces_is_read(tmp_path):
     np.save(tmp_path / "x.npy", np.asfortranarray(np.ones((3, 4))))
-    assert isinstance(open_features(tmp_path / "x.npy"), np.ndarray)
+    assert isinstance(open_rows(tmp_path / "x.npy"), np.ndarray)
     (tmp_path / "x.npy").write_bytes(b"nothing")
     with pytest.raises(InputError, match="cannot be read"):
-        open_features(tmp_path / "x.npy")
+        open_rows(tmp_path / "x.npy")
 
 
 def test_a_file_that_becomes_shorter(tmp_path):
     np.save(tmp_path / "x.npy", np.ones((50, 4), np.float32))
-    rows = open_features(tmp_path / "x.npy")
+    rows = open_rows(tmp_path / "x.npy")
     with (tmp_path / "x.npy").open("r+b") as file:
         file.truncate(300)
     with pytest.raises(InputError, match="became shorter"):

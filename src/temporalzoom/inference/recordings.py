@@ -18,7 +18,7 @@ from temporalzoom.signals.container import Signal, listed
 from temporalzoom.signals.decoding import probe
 from temporalzoom.signals.extraction import VIDEO_SUFFIXES, ExtractionSettings, check_settings, video_features
 from temporalzoom.signals.feature_files import SUFFIXES
-from temporalzoom.signals.feature_rows import FeatureRows, open_features
+from temporalzoom.signals.feature_rows import FeatureRows, open_rows
 from temporalzoom.signals.preparation import row_count
 from temporalzoom.signals.resampling import resampled
 from temporalzoom.signals.sidecars import contradictions, read_sidecar
@@ -142,7 +142,7 @@ class RecordingReader:
         raw = self.description.preparation.framing is not None
         if raw or file.suffix.lower() in ROW_SUFFIXES:
             return self._rows(file)
-        signal = open_features(file)
+        signal = open_rows(file)
         sidecar = read_sidecar(file)
         if sidecar is None:
             return Opened(signal, self._own_grid())

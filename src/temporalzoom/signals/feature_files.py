@@ -58,20 +58,6 @@ def read_features(path: str | Path) -> NDArray[np.float32]:
         return np.ascontiguousarray(array.reshape(array.shape[-2:]), dtype=np.float32)
 
 
-def map_features(path: str | Path) -> NDArray[np.float32]:
-    """As `read_features`; of a float32 .npy file, only what is looked at is read, and memory is given back when needed.
-
-    A data set may then be larger than memory. Writing into the array changes no file.
-    """
-    path = Path(path)
-    if path.suffix == ".npy" and path.is_file():
-        mapped = _map_npy(path)
-        if mapped is not None:
-            two_dimensional(mapped.shape, path)
-            return mapped.reshape(mapped.shape[-2:])
-    return read_features(path)
-
-
 def feature_length(path: str | Path) -> int:
     """T of a feature file; .npy, .h5 and .pt files are not read as a whole for it."""
     path = Path(path)
@@ -143,21 +129,6 @@ def npy_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
     if any(isinstance(n, bool) or n < 0 for n in shape):
         raise ValueError(f"damaged header: a shape {shape}")
     return shape, is_transposed, dtype, begin
-
-
-def _map_npy(path: Path) -> NDArray[np.float32] | None:
-    """The array of a file in the memory of the file; None where it must be read, or is not what it seems to be."""
-    import torch  # not np.memmap: that keeps every file open, and a data set has more than a process may open
-
-    try:
-        shape, is_transposed, dtype, begin = npy_header(path)
-        size = math.prod(shape) * np.dtype(np.float32).itemsize
-        if dtype != np.dtype(np.float32) or is_transposed or not size or path.stat().st_size < begin + size:
-            return None
-        content = torch.from_file(str(path), shared=False, size=begin + size, dtype=torch.uint8)
-        return content.numpy()[begin:].view(np.float32).reshape(shape)
-    except (OSError, ValueError, RuntimeError):  # `read_features` says what is wrong with it
-        return None
 
 
 def _read_npz(path: Path) -> Any:

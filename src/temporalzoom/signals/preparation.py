@@ -10,12 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_filter1d
 
 from temporalzoom.errors import InputError
-from temporalzoom.signals.feature_rows import FeatureRows
+from temporalzoom.signals.feature_rows import FeatureRows, in_pieces
 from temporalzoom.timegrid import TimeGrid
 
 Floats = NDArray[np.float32]
 DERIVATIVE_SCALE = 1.0  # rows, of the Gaussian that smooths before differences are taken
-PIECE = 4096  # rows that are looked at, or converted, at once
 AXES = frozenset("xyz")  # the letters of a keypoint's pattern that are coordinates
 
 
@@ -106,7 +105,7 @@ class Framing:
         """How many rows `count` windows cover."""
         return (count - 1) * self.stride + self.window if count else 0
 
-    def cut(self, signal: Floats, first: int = 0, count: int | None = None) -> Floats:
+    def cut(self, signal: Floats | FeatureRows, first: int = 0, count: int | None = None) -> Floats:
         """Windows from `first` on, `count` of them or as many as there are. signal: (N, C) -> (count, window * C).
 
         A signal shorter than one window repeats its last row.
@@ -154,14 +153,8 @@ def has_numbers(signal: object) -> bool:
 
 
 def count_not_finite(features: NDArray[Any] | FeatureRows) -> int:
-    """How many values of (T, F) are NaN or infinite in float32. Piece by piece: a mask of a day, and a day in another
-    type, would be as long as the day."""
-    found = 0
-    with np.errstate(over="ignore"):
-        for first in range(0, len(features), PIECE):
-            piece = np.asarray(features[first : first + PIECE], np.float32)
-            found += int((~np.isfinite(piece)).sum())
-    return found
+    """How many values of (T, F) are NaN or infinite in float32."""
+    return sum(int((~np.isfinite(piece)).sum()) for piece in in_pieces(features))
 
 
 @dataclass(frozen=True)

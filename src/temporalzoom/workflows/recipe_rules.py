@@ -21,10 +21,11 @@ from temporalzoom.errors import InputError
 from temporalzoom.formats import Recording
 from temporalzoom.signals.channel_kinds import channel_kinds
 from temporalzoom.signals.container import Signal
+from temporalzoom.signals.feature_rows import FeatureRows
 from temporalzoom.workflows.gather import UNNAMED_POSE
 from temporalzoom.workflows.rules import Choice, choices_text, make_plan
 
-Read = Callable[[str], NDArray[np.float32]]
+Read = Callable[[str], NDArray[np.float32] | FeatureRows]
 
 
 def rules_part(config: Config) -> str:
@@ -74,7 +75,7 @@ def _training_data(data: DataConfig, seed: int) -> tuple[list[Recording], Read, 
     chosen = [r for r in annotations.recordings.values() if (r.subset or "").casefold() == wanted]
     rates = {recording.name: 1 / grid(recording).step_seconds for recording in chosen}
 
-    def read(name: str) -> NDArray[np.float32]:
+    def read(name: str) -> NDArray[np.float32] | FeatureRows:
         rows = store.read(name)
         if rows is None:
             raise InputError(f"{name}: is annotated, but its file is missing")
