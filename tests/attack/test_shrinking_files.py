@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from known import refused
-from tiny import TINY
 
 from temporalzoom.datasets.check import check_data
 from temporalzoom.formats import read_annotations
 from temporalzoom.signals.feature_files import write_features
 from temporalzoom.signals.feature_store import open_features
 from temporalzoom.timegrid import TimeGrid
+from tiny import TINY
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from temporalzoom.timegrid import TimeGrid
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """signal: (T, F) float32, features as they are; or, with a framing, (N, C) raw rows that windows are cut from. Either
-    may still be in its file.
+    """signal: (T, F) float32, features as they are; or, with a framing, (N, C) raw rows that windows are cut from.
+    Either may still be in its file.
 
     segments and duration in seconds. labelled: the segments with their true labels, where `segments`, which is what is
     trained on, has others; None: they are the same. video: a sample without a signal, whose windows (see framing) of

@@ -76,7 +76,9 @@ def entropy(values: ArrayLike, bins: int = BINS) -> float:
     return float(-(shares * np.log2(shares)).sum())
 
 
-def sharpness(recordings: Iterable[tuple[Callable[[], NDArray[np.float32] | FeatureRows], Segments, TimeGrid]]) -> Sharpness:
+def sharpness(
+    recordings: Iterable[tuple[Callable[[], NDArray[np.float32] | FeatureRows], Segments, TimeGrid]],
+) -> Sharpness:
     """Of a subset: for each recording something that returns its features (T, D), its segments and its grid.
 
     Features are asked for one recording at a time, so that they need not be in memory together. What is not finite in

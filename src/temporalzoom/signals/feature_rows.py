@@ -75,7 +75,7 @@ class NpyRows(FeatureRows):
                 read_into(file, rows, self.path)
         except OSError as error:
             raise InputError(f"{self.path}: cannot be read any more: {error.strerror or error}") from None
-        with np.errstate(over="ignore"):  # what overflows float32 becomes Inf, which is refused
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows becomes Inf, which is refused
             return rows.astype(np.float32, copy=False)
 
 
@@ -111,6 +111,6 @@ def in_pieces(features: NDArray[Any] | FeatureRows) -> Iterator[Floats]:
     """(T, F) -> parts of it in float32, one after the other: a mask of a day, and a day in another type, would be as
     long as the day. What overflows becomes Inf."""
     for first in range(0, len(features), PIECE):
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             piece = np.asarray(features[first : first + PIECE], np.float32)
         yield piece

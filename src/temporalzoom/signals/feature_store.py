@@ -20,8 +20,8 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class FeatureStore:
-    """read: the array (T, D) of a recording, still in its file where that is a .npy, None if there is none; absence: how
-    to say so, `{}` being its name."""
+    """read: the array (T, D) of a recording, still in its file where that is a .npy, None if there is none; absence:
+    how to say so, `{}` being its name."""
 
     absence: str
     read: Callable[[str], Floats | FeatureRows | None]

@@ -39,7 +39,7 @@ def chosen_by_rules(config: Config) -> list[Choice]:
     What a source decides itself, such as that its files are raw signals, is no choice.
     """
     recordings, read, rates, framed = _training_data(config.data, config.seed)
-    kinds = channel_kinds(Signal(read(recordings[0].name)))
+    kinds = channel_kinds(Signal(np.asarray(read(recordings[0].name))))
     keypoints = UNNAMED_POSE if set(kinds) == {"pose"} else ""
     found = fingerprint(recordings, read, rates, kinds)
     groups = len({subject(recording) for recording in recordings})
