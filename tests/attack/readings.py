@@ -16,8 +16,8 @@ from temporalzoom.formats.json_file import read_predictions
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.runs.description import ModelDescription
 from temporalzoom.segments import Segments
-from temporalzoom.signals.feature_files import feature_length, map_features, read_features
-from temporalzoom.signals.feature_rows import open_features
+from temporalzoom.signals.feature_files import feature_length, read_features
+from temporalzoom.signals.feature_rows import open_rows
 from temporalzoom.signals.signal_files import find_recordings, read_signal
 
 
@@ -42,7 +42,7 @@ def right_annotations(annotations: Annotations, folder: Path) -> None:
 def right_array(array: Any) -> None:
     assert isinstance(array, np.ndarray) and array.dtype == np.float32 and array.ndim == 2 and array.shape[1] > 0
     assert array.size < 2**29
-    array.sum()  # what is mapped is there
+    array.sum()
 
 
 def read_an_annotation_file(path: Any) -> None:
@@ -66,8 +66,8 @@ def read_prediction_file(path: Any) -> None:
 def read_an_array(path: Any) -> None:
     array = read_features(path)
     right_array(array)
-    right_array(map_features(path))
-    np.testing.assert_array_equal(open_features(path), array)
+    right_array(np.asarray(open_rows(path)))
+    np.testing.assert_array_equal(open_rows(path), array)
     assert feature_length(path) == len(array)
 
 

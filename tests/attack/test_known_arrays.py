@@ -10,7 +10,8 @@ import pytest
 import torch
 from known import refused
 
-from temporalzoom.signals.feature_files import feature_length, map_features, read_features
+from temporalzoom.signals.feature_files import feature_length, read_features
+from temporalzoom.signals.feature_rows import open_rows
 from temporalzoom.signals.feature_store import open_features
 from temporalzoom.signals.signal_files import find_recordings, read_signal
 
@@ -35,7 +36,7 @@ def test_hdf5_does_not_read_other_files(tmp_path: Path):
         file["tracks"] = h5py.ExternalLink(str(secret), "features")
         file["node_names"] = np.array([b"a", b"b"])
     for name in ("link", "raw", "virtual", "pose"):
-        for read in (read_features, map_features, feature_length, read_signal):
+        for read in (read_features, open_rows, feature_length, read_signal):
             assert "another file" in refused(read, tmp_path / f"{name}.h5"), (name, read)
 
 
@@ -66,7 +67,7 @@ def npy(shape: str, data: bytes = b"") -> bytes:
 def test_headers_of_arrays(tmp_path: Path, shape: str):
     path = tmp_path / "x.npy"
     path.write_bytes(npy(shape, bytes(32)))
-    for read in (read_features, map_features, feature_length, read_signal):
+    for read in (read_features, open_rows, feature_length, read_signal):
         refused(read, path)
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.write(path, "features.npy")
@@ -82,7 +83,7 @@ def test_archives_without_arrays(tmp_path: Path):
         archive.writestr("features", "hello")
         archive.writestr("walk1", "hello")
     for name in ("none", "text"):
-        for read in (read_features, map_features, feature_length, read_signal):
+        for read in (read_features, open_rows, feature_length, read_signal):
             refused(read, tmp_path / f"{name}.npz")
     refused(open_features(tmp_path / "text.npz").read, "walk1")
     for member in find_recordings(tmp_path / "text.npz").values():

@@ -57,7 +57,7 @@ def test_in_steps_as_at_once(data, seed):
         suppression=pick("suppression", "soft", "hard", "none", "bmn"),
         refine=pick("refine", "fuse", "newton", "none", "snap"),
         certainty=pick("certainty", 0, 4), candidates=pick("candidates", 5, 40, 2000),
-        voting=pick("voting", None, None, 0.5),
+        voting=pick("voting", None, None, 0.1, 0.5), boundary_window=pick("window", 1, 5, 9),
         max_segments=pick("max_segments", 2, 10, 200), limit_span=pick("span", 3, 20, None),
         min_score=pick("min_score", 0.001, 0.2),
     )  # fmt: skip
@@ -96,8 +96,9 @@ def test_what_is_forgotten_is_asked_for_again():
 
 @pytest.mark.parametrize("span", [512, None])
 @pytest.mark.parametrize("busy", [0.0, 0.02])
-def test_memory_is_flat_beyond_the_result(span, busy):
-    options = InferenceConfig(limit_span=span, min_score=0.3)
+@pytest.mark.parametrize("more", [{}, {"voting": 0.3}, {"refine": "snap"}], ids=["plain", "voting", "snap"])
+def test_memory_is_flat_beyond_the_result(span, busy, more):
+    options = InferenceConfig(limit_span=span, min_score=0.3, **more)
     shape = {"busy": busy, "longest": 30, "ties": False, "has_levels": True, "has_variances": True, "far": False}
 
     class Parts:

@@ -36,7 +36,7 @@ All positions are real-valued grid units (one feature vector = 1).
         return extract_boundaries(distances[:, 0])[0], extract_boundaries(distances[:, 1])[0]
 '''
 
-from .extraction import combine_with_probabilities, extract_boundaries
+from .extraction import combine_with_probabilities, extract_boundaries, known_stretch
 from .head import DistanceHead
 from .loss import distance_loss, distance_loss_terms, distance_nll
 from .refinement import RefinementMode, assumed_box_variance, newton_path, refine_segments
@@ -55,6 +55,7 @@ __all__ = [
     "distance_weights",
     "extract_boundaries",
     "jump_mask",
+    "known_stretch",
     "newton_path",
     "refine_segments",
 ]

@@ -9,7 +9,7 @@ from .targets import Floats, Numbers, as_float64
 
 
 def extract_boundaries(
-    distances: Numbers, *, min_slope: float = 0.5, window: float = 5.0, margin: float = 0.0
+    distances: Numbers, *, min_slope: float = 0.5, window: float = 5.0, margin: float = 0.0, first: int = 0
 ) -> tuple[Floats, Floats]:
     """Positions (N,), ascending, and strengths (N,) of the boundaries of one field (T,).
 
@@ -23,7 +23,38 @@ def extract_boundaries(
 
     On the target field of boundaries in [0, T-1] that are at least two positions, and more than `window / 2`, apart the
     result is exactly those boundaries.
+
+    first: the position of the field's first sample, where it is a part of a longer one; see `known_stretch`.
     """
+    positions, strengths = _crossings(distances, min_slope, margin, first)
+    keep = suppress(positions, strengths, window)
+    return positions[keep], strengths[keep]
+
+
+def known_stretch(
+    distances: Numbers, *, min_slope: float = 0.5, window: float = 5.0, first: int = 0, is_last: bool = False
+) -> tuple[float, float]:
+    """Between which positions, both exclusive, the boundaries of a part (T,) of a field are those of the whole field.
+
+    Crossings decide about each other as long as one is closer than `window / 2` to the next: what such a row of
+    crossings at an edge of the part comes to depends on the rest of it. first: the position of the part's first sample,
+    0: nothing comes before; is_last: nothing comes after.
+    """
+    positions, _ = _crossings(distances, min_slope, 0.0, first)
+    low, high = -np.inf, np.inf
+    if first > 0:
+        all_of_them = np.concatenate([[float(first)], positions])
+        apart = np.flatnonzero(all_of_them[1:] - window / 2 >= all_of_them[:-1])
+        low = float(all_of_them[apart[0]] if len(apart) else all_of_them[-1])
+    if not is_last:
+        all_of_them = np.concatenate([positions, [float(first + len(as_float64(distances)) - 1)]])
+        apart = np.flatnonzero(all_of_them[1:] - window / 2 >= all_of_them[:-1])
+        high = float(all_of_them[apart[-1] + 1] if len(apart) else all_of_them[0])
+    return low, high
+
+
+def _crossings(distances: Numbers, min_slope: float, margin: float, first: int) -> tuple[Floats, Floats]:
+    """Positions and strengths before any suppresses another, (N,) each."""
     field = as_float64(distances)
     if field.ndim != 1:
         raise ValueError(f"one field (T,) at a time, got shape {field.shape}")
@@ -35,11 +66,9 @@ def extract_boundaries(
 
     slopes = np.diff(extended)
     at = np.flatnonzero((extended[:-1] < 0) & (extended[1:] >= 0) & (slopes >= min_slope))
-    positions, strengths = (at - 1) - extended[at] / slopes[at], slopes[at]
-    inside = (positions >= -margin) & (positions <= field.size - 1 + margin)
-    positions, strengths = positions[inside], strengths[inside]
-    keep = suppress(positions, strengths, window)
-    return positions[keep], strengths[keep]
+    positions, strengths = (at - 1 + first) - extended[at] / slopes[at], slopes[at]
+    inside = (positions >= first - margin) & (positions <= first + field.size - 1 + margin)
+    return positions[inside], strengths[inside]
 
 
 def suppress(positions: Floats, strengths: Floats, window: float) -> NDArray[np.bool_]:

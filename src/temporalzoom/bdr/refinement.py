@@ -49,7 +49,7 @@ def refine_segments(
     return_taken: also return (N, 2) bool, True where the field's zero was taken for the start and the end. An end
     where it is False is the one that was given, and no more certain than it was.
 
-    first: the position of the fields' first sample, where they are a part of longer ones (not with `snap`).
+    first: the position of the fields' first sample, where they are a part of longer ones.
     """
     old_starts, old_ends = as_float64(starts).reshape(-1), as_float64(ends).reshape(-1)
     if old_starts.shape != old_ends.shape:
@@ -65,7 +65,7 @@ def refine_segments(
         for side, (given, variance) in enumerate(((start_field, start_variance), (end_field, end_variance))):
             field, ends_before = as_float64(given), old[:, side]
             if mode == "snap":
-                zeros = _nearest_boundary(field, ends_before, min_slope, window)
+                zeros = _nearest_boundary(field, ends_before, min_slope, window, first)
             else:
                 zeros = _newton(field, ends_before, steps, first)
             move = zeros - ends_before
@@ -89,9 +89,9 @@ def assumed_box_variance(starts: Numbers, ends: Numbers, max_move: float = 0.3) 
     return np.square(np.maximum(max_move * lengths, 1e-9) / 3)
 
 
-def _nearest_boundary(field: Floats, positions: Floats, min_slope: float, window: float) -> Floats:
+def _nearest_boundary(field: Floats, positions: Floats, min_slope: float, window: float, first: int) -> Floats:
     """The extracted boundary nearest to each position (N,); NaN if the field has none."""
-    boundaries, _ = extract_boundaries(field, min_slope=min_slope, window=window, margin=1.0)
+    boundaries, _ = extract_boundaries(field, min_slope=min_slope, window=window, margin=1.0, first=first)
     if not len(boundaries):
         return np.full_like(positions, np.nan)
     after = np.searchsorted(boundaries, positions)

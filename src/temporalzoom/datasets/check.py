@@ -15,11 +15,12 @@ from rich.text import Text
 from temporalzoom.errors import InputError
 from temporalzoom.formats.annotations import Annotations, Recording
 from temporalzoom.progress import track
+from temporalzoom.signals.feature_rows import FeatureRows, in_pieces
 from temporalzoom.signals.feature_store import FeatureStore
 from temporalzoom.signals.sidecars import Sidecar, disagreement
 from temporalzoom.timegrid import TimeGrid
 
-Features = NDArray[np.float32]
+Features = NDArray[np.float32] | FeatureRows
 MISSING = "missing features"
 LARGEST = 1e15  # of a feature: the squares of a recording's features still have a sum in float32
 RATE_TOLERANCE = 0.05  # by which the time of a position may differ: sensors drift, but 25 is not 30
@@ -85,7 +86,10 @@ def check_data(
                 widths[name] = features.shape[1]
                 if keep is not None:
                     keep(name, features)
-        problems[name] += check_recording(recording, features, grid, classes=classes, tolerance=tolerance)
+        try:
+            problems[name] += check_recording(recording, features, grid, classes=classes, tolerance=tolerance)
+        except InputError as error:  # they changed since they were opened
+            problems[name].append(Problem(name, "unreadable", str(error)))
     usual = input_width if input_width is not None else next(iter(Counter(widths.values()).most_common(1)), (0,))[0]
     origin = "the model takes" if input_width is not None else "most recordings have"
     for name, width in widths.items():
@@ -227,11 +231,18 @@ def _length(length: int, grid: TimeGrid, duration: float, tolerance: float) -> I
 
 
 def _not_finite(features: Features) -> Iterator[tuple[str, str]]:
-    bad = ~np.isfinite(features)
-    if bad.any():
+    values, positions, first, passed, largest = 0, 0, 0, 0, 0.0
+    for piece in in_pieces(features):
+        bad = ~np.isfinite(piece)
         rows = np.flatnonzero(bad.any(axis=1))
-        yield "NaN or Inf", f"{int(bad.sum())} of {bad.size} values, in {len(rows)} positions, the first {rows[0]}"
-    elif features.size and (largest := float(max(features.max(), -features.min()))) > LARGEST:
+        if len(rows) and not positions:
+            first = passed + int(rows[0])
+        values, positions, passed = values + int(bad.sum()), positions + len(rows), passed + len(piece)
+        if piece.size:
+            largest = max(largest, float(piece.max()), -float(piece.min()))
+    if values:
+        yield "NaN or Inf", f"{values} of {features.size} values, in {positions} positions, the first {first}"
+    elif largest > LARGEST:
         yield "too large", f"a value has the size {largest:.3g}, the largest may have {LARGEST:g}"
 
 

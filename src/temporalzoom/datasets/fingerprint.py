@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from temporalzoom.datasets.statistics import covered_time, overlapping_instances
 from temporalzoom.formats.annotations import Recording
 from temporalzoom.segments import Segments
+from temporalzoom.signals.feature_rows import FeatureRows
 
 Floats = NDArray[np.float64]
 PERCENTILES = (0, 5, 10, 50, 90, 95, 100)
@@ -89,7 +90,7 @@ class Fingerprint:
 
 def fingerprint(
     recordings: Sequence[Recording],
-    read: Callable[[str], NDArray[np.float32]],
+    read: Callable[[str], NDArray[np.float32] | FeatureRows],
     rates: Mapping[str, float],
     kinds: Sequence[str] = (),
 ) -> Fingerprint:
@@ -107,7 +108,7 @@ def fingerprint(
     seconds: list[float] = []
     width = 0
     for recording in recordings:
-        rows, rate = read(recording.name), rates[recording.name]
+        rows, rate = np.asarray(read(recording.name)), rates[recording.name]
         width = rows.shape[1]
         seconds.append(len(rows) / rate)
         gaps = np.isnan(rows)

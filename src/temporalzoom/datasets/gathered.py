@@ -18,7 +18,8 @@ from temporalzoom.formats import Annotations, Recording, read_annotations, write
 from temporalzoom.json_tree import parse_json
 from temporalzoom.progress import track
 from temporalzoom.signals.container import Signal
-from temporalzoom.signals.feature_files import map_features, write_features
+from temporalzoom.signals.feature_files import write_features
+from temporalzoom.signals.feature_rows import FeatureRows, open_rows
 from temporalzoom.signals.resampling import resampled
 from temporalzoom.signals.sidecars import Sidecar, read_sidecar
 
@@ -51,9 +52,9 @@ class Gathered:
     notes: tuple[str, ...] = ()
     framed: bool = False
 
-    def read(self, name: str) -> NDArray[np.float32]:
+    def read(self, name: str) -> NDArray[np.float32] | FeatureRows:
         """(N, C), only what is looked at is read."""
-        return map_features(self.folder / SIGNALS / f"{name}.npy")
+        return open_rows(self.folder / SIGNALS / f"{name}.npy")
 
     def learned(self) -> list[Recording]:
         """The recordings to learn from: all that are not set aside as the test."""
@@ -145,7 +146,7 @@ def store_described(folder: Path, described: Mapping[str, Recording], notes: Seq
     classes = sorted({str(label) for r in recordings.values() for label in r.segments.labels})
     whole = Annotations(recordings, tuple(classes))
     write_annotations(folder / ANNOTATIONS, whole)
-    width = map_features(folder / SIGNALS / f"{next(iter(described))}.npy").shape[1]
+    width = open_rows(folder / SIGNALS / f"{next(iter(described))}.npy").shape[1]
     return Gathered(folder, whole, ("feature",) * width, notes=tuple(notes), framed=True)
 
 

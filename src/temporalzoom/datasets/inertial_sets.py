@@ -86,7 +86,7 @@ def open_tug(data: DataConfig) -> tuple[Annotations, FeatureStore]:
         signal = store.read(name)
         if signal is not None and signal.shape[1] != 6:
             raise InputError(f"{root / 'phone.npz'}: {name} must have 6 channels, has {signal.shape[1]}")
-        return None if signal is None else signal[:, :3].copy()
+        return None if signal is None else np.asarray(signal)[:, :3].copy()
 
     return replace(annotations, recordings=recordings, classes=classes), (
         replace(store, read=acceleration_only) if data.sensors == "acc" else store

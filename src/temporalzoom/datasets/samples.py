@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from temporalzoom.errors import InputError
 from temporalzoom.segments import Segments
 from temporalzoom.signals.extraction import ExtractionSettings
+from temporalzoom.signals.feature_rows import FeatureRows
 from temporalzoom.signals.pieces import Video
 from temporalzoom.signals.preparation import Framing
 from temporalzoom.timegrid import TimeGrid
@@ -18,6 +19,7 @@ from temporalzoom.timegrid import TimeGrid
 @dataclass(frozen=True, eq=False)
 class Sample:
     """signal: (T, F) float32, features as they are; or, with a framing, (N, C) raw rows that windows are cut from.
+    Either may still be in its file.
 
     segments and duration in seconds. labelled: the segments with their true labels, where `segments`, which is what is
     trained on, has others; None: they are the same. video: a sample without a signal, whose windows (see framing) of
@@ -26,7 +28,7 @@ class Sample:
     """
 
     name: str
-    signal: NDArray[np.float32]
+    signal: NDArray[np.float32] | FeatureRows
     grid: TimeGrid
     duration: float
     segments: Segments
@@ -42,9 +44,15 @@ class Sample:
 
     @property
     def features(self) -> NDArray[np.float32]:
-        """(T, F)."""
+        """(T, F), read."""
         self._needs_features()
-        return self.signal if self.framing is None else self.framing.cut(self.signal)
+        return np.asarray(self.signal) if self.framing is None else self.framing.cut(self.signal)
+
+    @property
+    def rows(self) -> NDArray[np.float32] | FeatureRows:
+        """(T, F), as `features`; in their file where they are there as they are."""
+        self._needs_features()
+        return self.signal if self.framing is None else self.features
 
     @property
     def input_width(self) -> int:

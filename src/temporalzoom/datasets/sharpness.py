@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporalzoom.segments import Segments
+from temporalzoom.signals.feature_rows import FeatureRows
 from temporalzoom.timegrid import TimeGrid
 
 BINS = 10
@@ -45,7 +46,7 @@ class Sharpness:
         )
 
 
-def feature_changes(features: ArrayLike) -> Floats:
+def feature_changes(features: ArrayLike | FeatureRows) -> Floats:
     """(T, D) -> (T - 1,): the Euclidean distance between neighbours."""
     array = np.asarray(features, np.float64)
     return np.linalg.norm(np.diff(array, axis=0), axis=1) if len(array) > 1 else np.empty(0)
@@ -75,7 +76,9 @@ def entropy(values: ArrayLike, bins: int = BINS) -> float:
     return float(-(shares * np.log2(shares)).sum())
 
 
-def sharpness(recordings: Iterable[tuple[Callable[[], NDArray[np.float32]], Segments, TimeGrid]]) -> Sharpness:
+def sharpness(
+    recordings: Iterable[tuple[Callable[[], NDArray[np.float32] | FeatureRows], Segments, TimeGrid]],
+) -> Sharpness:
     """Of a subset: for each recording something that returns its features (T, D), its segments and its grid.
 
     Features are asked for one recording at a time, so that they need not be in memory together. What is not finite in

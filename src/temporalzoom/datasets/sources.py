@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 
 from temporalzoom.config import DataConfig, ZoomBenchContextData, ZoomBenchData
@@ -324,7 +325,7 @@ def _split(
             duration = known or rows(recording).duration(len(array))
             final = grid(recording)
             if data.resize is not None:
-                array, final = resize_features(array, final, data.resize)
+                array, final = resize_features(np.asarray(array), final, data.resize)
             what = (recording.name, array, final, duration, recording.segments, framing)
             samples.append(Sample(*what, ambiguous=recording.ambiguous, subject=known_subject(recording)))
     split = _labelled_split(data, samples, classes, common_settings(sidecars))
@@ -374,10 +375,10 @@ def _without_labels(annotations: Annotations, labels: set[str]) -> Annotations:
     return replace(annotations, recordings=recordings, classes=classes)
 
 
-def _converted(store: FeatureStore, conversion: Callable[[Features], Features]) -> FeatureStore:
+def _converted(store: FeatureStore, conversion: Callable[[NDArray[np.float32]], Features]) -> FeatureStore:
     def read(name: str) -> Features | None:
         signal = store.read(name)
-        return None if signal is None else conversion(signal)
+        return None if signal is None else conversion(np.asarray(signal))
 
     return replace(store, read=read)
 

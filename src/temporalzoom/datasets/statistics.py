@@ -12,6 +12,7 @@ from rich.text import Text
 
 from temporalzoom.formats.annotations import Annotations, Recording
 from temporalzoom.segments import Segments
+from temporalzoom.signals.feature_rows import FeatureRows
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def statistics(annotations: Annotations) -> list[Statistics]:
 
 def describe(
     annotations: Annotations,
-    features: Mapping[str, NDArray[np.float32]] | None = None,
+    features: Mapping[str, NDArray[np.float32] | FeatureRows] | None = None,
     sharpness: Mapping[str | None, object] | None = None,
 ) -> list[Table]:
     """One table per subset for the terminal; with `features` {name: (T, D)} their number, width and length below, and
@@ -121,7 +122,7 @@ def overlapping_instances(segments: Segments) -> int:
     return int((np.append(False, earlier) | np.append(later, False)).sum())
 
 
-def _features_line(arrays: Sequence[NDArray[np.float32]], recordings: int) -> str:
+def _features_line(arrays: Sequence[NDArray[np.float32] | FeatureRows], recordings: int) -> str:
     if not arrays:
         return f"features of 0 of {recordings} recordings"
     widths = ", ".join(str(width) for width in sorted({array.shape[1] for array in arrays}))

@@ -108,11 +108,9 @@ def decode_parts(
 
     horizon: how many positions a segment is expected to reach back at most. What lies farther back is decided and
     forgotten; where a segment then turns out to reach farther, the parts are asked for again, and more of them is kept.
-    With parts that come only once (an iterator), and where ends are voted on or snap to the nearest of all boundaries,
-    everything is kept to the end.
+    With parts that come only once (an iterator), everything is kept to the end.
     """
-    comes_once = iter(parts) is parts
-    if comes_once or options.voting is not None or options.refine == "snap":
+    if iter(parts) is parts:
         horizon = np.inf
     while True:
         try:
@@ -138,7 +136,7 @@ def _decoded(
     parts: Iterable[Outputs], grid: TimeGrid, duration: float, options: InferenceConfig, horizon: float
 ) -> _Selected:
     """Every few horizons, what can be decided is."""
-    fields, settling = FieldWindow(), None
+    fields, settling = FieldWindow(options), None
     rows: Rows | None = None  # that are not boxes yet
     boxes: list[Boxes] = []  # that do not take part in suppression yet
     done = 0

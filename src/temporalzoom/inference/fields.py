@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from temporalzoom.bdr import newton_path
+from temporalzoom.bdr import known_stretch, newton_path
+from temporalzoom.config import InferenceConfig
 from temporalzoom.inference.candidates import Candidates, Fields
 from temporalzoom.inference.settling import ReachesBack
 
@@ -13,8 +14,8 @@ from temporalzoom.inference.settling import ReachesBack
 class FieldWindow:
     """The latest positions of the fields. first: the position at which they begin."""
 
-    def __init__(self) -> None:
-        self.first = 0
+    def __init__(self, options: InferenceConfig) -> None:
+        self.options, self.first = options, 0
         self._parts: list[Fields] = []
 
     def add(self, fields: Fields | None) -> None:
@@ -39,6 +40,8 @@ class FieldWindow:
 
         One that reads what was forgotten raises ReachesBack.
         """
+        if self.options.refine == "snap":
+            return self._snaps(candidates, is_last=False)
         fields, ready = self.whole(), np.ones(len(candidates.starts), bool)
         assert fields is not None
         last = self.first + len(fields.distances) - 1
@@ -54,9 +57,32 @@ class FieldWindow:
         fields = self.whole()
         if fields is None or not self.first:
             return
+        if self.options.refine == "snap":
+            self._snaps(candidates, is_last=True)
+            return
         for ends, side in ((candidates.starts, 0), (candidates.ends, -1)):
             path = newton_path(fields.distances[:, side], ends, first=self.first)
             self._check(path, np.ones(path.shape, bool))
+
+    def _snaps(self, candidates: Candidates, is_last: bool) -> NDArray[np.bool_]:
+        """As `ready`, where ends go to the nearest boundary: all that are near enough must be known by now."""
+        fields, options, ready = self.whole(), self.options, np.ones(len(candidates.starts), bool)
+        assert fields is not None
+        # A position more than an end may move, because sums are rounded.
+        reach = options.max_move * np.maximum(candidates.ends - candidates.starts, 0) + 1
+        for ends, side in ((candidates.starts, 0), (candidates.ends, -1)):
+            low, high = known_stretch(
+                fields.distances[:, side],
+                min_slope=options.min_slope,
+                window=options.boundary_window,
+                first=self.first,
+                is_last=is_last,
+            )
+            waits = ~(ends + reach < high)
+            if self.first and (~waits & ~(ends - reach > low)).any():
+                raise ReachesBack
+            ready &= ~waits
+        return ready
 
     def _check(self, path: NDArray[np.float64], counts: NDArray[np.bool_]) -> None:
         if self.first and (counts & ~(path >= self.first)).any():

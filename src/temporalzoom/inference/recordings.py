@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporalzoom.errors import InputError
 from temporalzoom.runs.description import ModelDescription
+from temporalzoom.signals.archived_rows import stored_rows
 from temporalzoom.signals.backbones import Backbone
 from temporalzoom.signals.container import Signal, listed
 from temporalzoom.signals.decoding import probe
 from temporalzoom.signals.extraction import VIDEO_SUFFIXES, ExtractionSettings, check_settings, video_features
 from temporalzoom.signals.feature_files import SUFFIXES
-from temporalzoom.signals.feature_rows import FeatureRows, open_features
+from temporalzoom.signals.feature_rows import FeatureRows, open_rows
 from temporalzoom.signals.preparation import row_count
 from temporalzoom.signals.resampling import resampled
 from temporalzoom.signals.sidecars import contradictions, read_sidecar
@@ -142,7 +143,7 @@ class RecordingReader:
         raw = self.description.preparation.framing is not None
         if raw or file.suffix.lower() in ROW_SUFFIXES:
             return self._rows(file)
-        signal = open_features(file)
+        signal = stored_rows(file)
         sidecar = read_sidecar(file)
         if sidecar is None:
             return Opened(signal, self._own_grid())
@@ -157,6 +158,8 @@ class RecordingReader:
         raw, has_columns = preparation.framing is not None, file.suffix.lower() in ROW_SUFFIXES
         # Of a raw signal the rate asked for is that of the file; of features it is one of the video behind them.
         asked = self.asked.get("fps") if raw and has_columns else None
+        if file.suffix == ".npy" and isinstance(rows := open_rows(file), FeatureRows):
+            return Opened(rows, self._own_grid())  # they have neither names nor a rate
         names = preparation.channel_names
         signal = read_signal(file, fps=asked, label_column="" if names else None)
         if names and signal.channels:

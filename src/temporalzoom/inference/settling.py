@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporalzoom.config import InferenceConfig
-from temporalzoom.inference.nms import Crowd, Earlier, select_greedily, tolerated
+from temporalzoom.inference.nms import Crowd, Earlier, select_greedily, tolerated, vote
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +37,8 @@ class Boxes(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """What was selected, with the scores it has now, best first; cut: the highest score that the limit left out."""
+    """What was selected, with the scores it has now and the ends that were voted for, best first; cut: the highest
+    score that the limit left out."""
 
     boxes: Boxes
     scores: Floats
@@ -57,6 +58,7 @@ class Settling:
         self.options, self.duration, self.span = options, duration, options.limit_span
         self.is_soft = options.suppression in ("soft", "bmn")
         self.waiting: Boxes | None = None
+        self.voters: Boxes | None = None  # all that may overlap what is selected from now on; None without voting
         self.left: Floats = np.empty(0)  # what suppression left of their scores
         self.parts: list[tuple[Boxes, Floats]] = []
         self.recent: tuple[Boxes, Floats] | None = None  # selected, and near enough to count for a limit
@@ -68,6 +70,8 @@ class Settling:
             raise ReachesBack
         self.left = np.concatenate([self.left, boxes.scores])
         self.waiting = boxes if self.waiting is None else joined_boxes([self.waiting, boxes])
+        if self.options.voting is not None:
+            self.voters = boxes if self.voters is None else joined_boxes([self.voters, boxes])
 
     def settle(self, closed: float, frontier: float) -> None:
         """Decide what can be. closed: in seconds, whatever is still to come begins here or later; frontier: and stands
@@ -92,10 +96,23 @@ class Settling:
         )  # fmt: skip
         self.cut = max(self.cut, cut)
         decided = boxes.take(picked)
-        self.parts.append((decided, scores))
+        self.parts.append((self._voted(decided), scores))
         waits = np.flatnonzero(np.isfinite(undecided))
         self.waiting, self.left = boxes.take(waits), undecided[waits]
+        if self.voters is not None:
+            self.voters = self.voters.take(self.voters.ends > self.waiting.starts.min(initial=self.closed))
         self._forget(decided, scores, min(frontier, float(self.waiting.positions.min(initial=np.inf))))
+
+    def _voted(self, decided: Boxes) -> Boxes:
+        """With the ends that all that overlap them vote for: what is decided has no others to come."""
+        if self.voters is None or self.options.voting is None:
+            return decided
+        voters = self.voters.take(self.voters.best_first())
+        by_order = np.argsort(voters.order)
+        kept = by_order[np.searchsorted(voters.order, decided.order, sorter=by_order)]
+        labels = voters.labels.astype(np.intp)
+        starts, ends = vote(voters.starts, voters.ends, voters.scores, labels, kept, self.options.voting)
+        return decided._replace(starts=starts, ends=ends)
 
     def _ranked(self, boxes: Boxes) -> tuple[NDArray[np.intp], Earlier | None]:
         """Of ties the lowest rank comes first: among the boxes, and among those with what was selected before."""

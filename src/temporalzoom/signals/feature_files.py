@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,22 +54,8 @@ def read_features(path: str | Path) -> NDArray[np.float32]:
     if array.dtype.kind not in "fiu":
         raise InputError(f"{path}: features must be numbers, the array has dtype {array.dtype}")
     _plausible(array.size * np.dtype(np.float32).itemsize, path)
-    with np.errstate(over="ignore"):  # what overflows float32 becomes Inf, which the data check reports
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows becomes Inf: see the data check
         return np.ascontiguousarray(array.reshape(array.shape[-2:]), dtype=np.float32)
-
-
-def map_features(path: str | Path) -> NDArray[np.float32]:
-    """As `read_features`; of a float32 .npy file, only what is looked at is read, and memory is given back when needed.
-
-    A data set may then be larger than memory. Writing into the array changes no file.
-    """
-    path = Path(path)
-    if path.suffix == ".npy" and path.is_file():
-        mapped = _map_npy(path)
-        if mapped is not None:
-            two_dimensional(mapped.shape, path)
-            return mapped.reshape(mapped.shape[-2:])
-    return read_features(path)
 
 
 def feature_length(path: str | Path) -> int:
@@ -130,34 +116,23 @@ def _read_npy(path: Path, lengths_only: bool) -> Any:
 
 def npy_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
     """Shape, whether it is transposed, dtype, and where the numbers begin. A damaged header raises ValueError."""
+    with path.open("rb") as file:
+        return *header_of_npy(file), file.tell()
+
+
+def header_of_npy(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """As `npy_header`, of a file that is open; the numbers follow."""
     try:
-        with path.open("rb") as file:
-            version = np.lib.format.read_magic(file)
-            readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-            shape, is_transposed, dtype = readers[version](file)
-            begin = file.tell()
+        version = np.lib.format.read_magic(file)
+        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        shape, is_transposed, dtype = readers[version](file)
     except OSError:
         raise
     except Exception as error:  # it is Python text: brackets that do not close fail in the parser
         raise ValueError(f"damaged header ({' '.join(str(error).split()) or type(error).__name__})") from None
     if any(isinstance(n, bool) or n < 0 for n in shape):
         raise ValueError(f"damaged header: a shape {shape}")
-    return shape, is_transposed, dtype, begin
-
-
-def _map_npy(path: Path) -> NDArray[np.float32] | None:
-    """The array of a file in the memory of the file; None where it must be read, or is not what it seems to be."""
-    import torch  # not np.memmap: that keeps every file open, and a data set has more than a process may open
-
-    try:
-        shape, is_transposed, dtype, begin = npy_header(path)
-        size = math.prod(shape) * np.dtype(np.float32).itemsize
-        if dtype != np.dtype(np.float32) or is_transposed or not size or path.stat().st_size < begin + size:
-            return None
-        content = torch.from_file(str(path), shared=False, size=begin + size, dtype=torch.uint8)
-        return content.numpy()[begin:].view(np.float32).reshape(shape)
-    except (OSError, ValueError, RuntimeError):  # `read_features` says what is wrong with it
-        return None
+    return shape, is_transposed, dtype
 
 
 def _read_npz(path: Path) -> Any:
@@ -165,7 +140,7 @@ def _read_npz(path: Path) -> Any:
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise ValueError("not an archive of arrays")
     with archive:
-        return archive[_key(archive.files, path)]
+        return archive[choose_array(archive.files, path)]
 
 
 def _read_pt(path: Path, lengths_only: bool) -> Any:
@@ -182,7 +157,7 @@ def _read_pt(path: Path, lengths_only: bool) -> Any:
         raise InputError(f"{path}: damaged, or holds more than tensors; only plain tensors are read") from error
     if isinstance(stored, Mapping):
         tensors = {str(key): value for key, value in stored.items() if isinstance(value, torch.Tensor)}
-        stored = tensors[_key(tensors, path)]
+        stored = tensors[choose_array(tensors, path)]
     if not isinstance(stored, torch.Tensor):
         raise InputError(f"{path}: holds a {type(stored).__name__}; only plain tensors are read")
     if stored.is_nested or stored.layout != torch.strided or stored.is_quantized or stored.is_meta:
@@ -196,9 +171,7 @@ def _read_pt(path: Path, lengths_only: bool) -> Any:
 
 def _read_hdf5(path: Path, lengths_only: bool) -> Any:
     with opened_hdf5(path) as file:
-        names: list[str] = []
-        file.visititems(lambda name, item: names.append(name) if hasattr(item, "shape") else None)
-        dataset = file[_key(names, path)]
+        dataset = file[choose_array(hdf5_arrays(file), path)]
         if dataset.shape is None:
             raise InputError(f"{path}: the data set {dataset.name!r} is empty")
         # A view of one zero: the shape outlives the file, and no memory is taken.
@@ -208,13 +181,24 @@ def _read_hdf5(path: Path, lengths_only: bool) -> Any:
         return np.asarray(dataset[()])
 
 
-def _plausible(size: int, path: Path) -> None:
+def hdf5_arrays(file: Any) -> list[str]:
+    """The names of all data sets of an open HDF5 file."""
+    names: list[str] = []
+    file.visititems(lambda name, item: names.append(name) if hasattr(item, "shape") else None)
+    return names
+
+
+def is_plausible(size: int, path: Path) -> bool:
     """A file of some bytes can claim to hold more than any memory does: one number, repeated."""
-    if size > max(PLAUSIBLE, DENSEST * path.stat().st_size):
+    return size <= max(PLAUSIBLE, DENSEST * path.stat().st_size)
+
+
+def _plausible(size: int, path: Path) -> None:
+    if not is_plausible(size, path):
         raise InputError(f"{path}: {path.stat().st_size} bytes that claim to hold {size / 2**30:.1f} GiB")
 
 
-def _key(names: Collection[str], path: Path) -> str:
+def choose_array(names: Collection[str], path: Path) -> str:
     """Which array of several: the one called as in KEYS, or the only one."""
     for key in KEYS:
         if key in names:

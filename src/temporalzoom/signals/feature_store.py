@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporalzoom.errors import InputError
-from temporalzoom.signals.feature_files import find_features, map_features
+from temporalzoom.signals.feature_files import find_features
+from temporalzoom.signals.feature_rows import FeatureRows, open_rows
 from temporalzoom.signals.sidecars import Sidecar, read_sidecar
 
 Floats = NDArray[np.float32]
@@ -19,10 +20,11 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class FeatureStore:
-    """read: the array (T, D) of a recording, None if there is none; absence: how to say so, `{}` being its name."""
+    """read: the array (T, D) of a recording, still in its file where that is a .npy, None if there is none; absence:
+    how to say so, `{}` being its name."""
 
     absence: str
-    read: Callable[[str], Floats | None]
+    read: Callable[[str], Floats | FeatureRows | None]
 
 
 def open_features(path: str | Path, prefix: str = "") -> FeatureStore:
@@ -30,9 +32,9 @@ def open_features(path: str | Path, prefix: str = "") -> FeatureStore:
     path = Path(path)
     if path.is_dir():
 
-        def from_folder(name: str) -> Floats | None:
+        def from_folder(name: str) -> Floats | FeatureRows | None:
             file = find_features(path, prefix + name)
-            return None if file is None else map_features(file)
+            return None if file is None else open_rows(file)
 
         return FeatureStore(f"no feature file {prefix}{{}}.* in {path}", from_folder)
     if path.suffix == ".npz" and path.is_file():

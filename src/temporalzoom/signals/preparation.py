@@ -10,12 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_filter1d
 
 from temporalzoom.errors import InputError
-from temporalzoom.signals.feature_rows import FeatureRows
+from temporalzoom.signals.feature_rows import FeatureRows, in_pieces
 from temporalzoom.timegrid import TimeGrid
 
 Floats = NDArray[np.float32]
 DERIVATIVE_SCALE = 1.0  # rows, of the Gaussian that smooths before differences are taken
-PIECE = 4096  # rows that are looked at, or converted, at once
 AXES = frozenset("xyz")  # the letters of a keypoint's pattern that are coordinates
 
 
@@ -106,7 +105,7 @@ class Framing:
         """How many rows `count` windows cover."""
         return (count - 1) * self.stride + self.window if count else 0
 
-    def cut(self, signal: Floats, first: int = 0, count: int | None = None) -> Floats:
+    def cut(self, signal: NDArray[Any] | FeatureRows, first: int = 0, count: int | None = None) -> Floats:
         """Windows from `first` on, `count` of them or as many as there are. signal: (N, C) -> (count, window * C).
 
         A signal shorter than one window repeats its last row.
@@ -119,6 +118,19 @@ class Framing:
             rows = np.pad(rows, ((0, self.window - len(rows)), (0, 0)), mode="edge")
         windows = np.lib.stride_tricks.sliding_window_view(rows, self.window, axis=0)[:: self.stride]
         return windows.transpose(0, 2, 1).copy().reshape(len(windows), -1)  # the view is read-only
+
+
+class FramedRows(FeatureRows):
+    """The windows (T, window * C) of a raw signal (N, C), cut when they are looked at: they overlap, so that all of
+    them together are several times as large."""
+
+    def __init__(self, framing: Framing, signal: NDArray[Any] | FeatureRows) -> None:
+        super().__init__((framing.count(len(signal)), framing.window * signal.shape[1]))
+        self.framing, self.signal = framing, signal
+
+    def _read(self, first: int, last: int) -> Floats:
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows becomes Inf, which is refused
+            return np.asarray(self.framing.cut(self.signal, first, last - first), np.float32)
 
 
 def resized_grid(grid: TimeGrid, length: int, resized: int) -> TimeGrid:
@@ -154,14 +166,8 @@ def has_numbers(signal: object) -> bool:
 
 
 def count_not_finite(features: NDArray[Any] | FeatureRows) -> int:
-    """How many values of (T, F) are NaN or infinite in float32. Piece by piece: a mask of a day, and a day in another
-    type, would be as long as the day."""
-    found = 0
-    with np.errstate(over="ignore"):
-        for first in range(0, len(features), PIECE):
-            piece = np.asarray(features[first : first + PIECE], np.float32)
-            found += int((~np.isfinite(piece)).sum())
-    return found
+    """How many values of (T, F) are NaN or infinite in float32."""
+    return sum(int((~np.isfinite(piece)).sum()) for piece in in_pieces(features))
 
 
 @dataclass(frozen=True)
@@ -189,9 +195,9 @@ class Preparation:
         return width // (1 + self.fills_gaps + self.derivatives)
 
     @property
-    def is_nothing(self) -> bool:
-        """Whether features are taken as they are."""
-        return not (self.fills_gaps or self.derivatives or self.keypoints or self.framing or self.resize)
+    def keeps_rows(self) -> bool:
+        """Whether features, or the rows that windows are cut from, are taken as they are."""
+        return not (self.fills_gaps or self.derivatives or self.keypoints or self.resize)
 
     def apply(
         self, signal: ArrayLike | FeatureRows, grid: TimeGrid, input_width: int
@@ -200,11 +206,11 @@ class Preparation:
 
         Args:
             signal: (N, C) rows of a raw signal for a model that was trained on those, else (T, C) features. Where they
-                are features in a file and nothing is to be done to them, they stay there.
+                are in a file and nothing is to be done to them but to cut windows, they stay there.
             grid: of the features before they are resized.
             input_width: F, what the network takes.
         """
-        stays = self.is_nothing and isinstance(signal, FeatureRows | np.ndarray)
+        stays = self.keeps_rows and isinstance(signal, FeatureRows | np.ndarray)
         array: Any = self._checked(signal, self.channels(input_width), as_it_is=stays)
         if self.fills_gaps:
             array = fill_missing(array)
@@ -214,7 +220,7 @@ class Preparation:
         if self.keypoints:
             array = pose_geometry(array, self.keypoints, self.fills_gaps)
         if self.framing is not None:
-            array = self.framing.cut(array)
+            array = FramedRows(self.framing, array)
         return (array, grid) if self.resize is None else resize_features(array, grid, self.resize)
 
     def _checked(self, signal: ArrayLike | FeatureRows, channels: int, as_it_is: bool) -> Any:

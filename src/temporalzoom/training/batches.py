@@ -89,7 +89,7 @@ def collate(
     weights: list[Tensor] = []
     protected: list[Tensor] = []
     for row, crop in enumerate(crops):
-        features[row, : len(crop.features)] = torch.tensor(np.ascontiguousarray(crop.features))
+        features.numpy()[row, : len(crop.features)] = crop.features  # copied once
         mask[row, : len(crop.features)] = True
         starts, ends = crop.starts, crop.ends
         labels = np.array([classes.index(label) for label in crop.labels], np.int64)

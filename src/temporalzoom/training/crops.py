@@ -13,6 +13,7 @@ from temporalzoom.datasets.samples import Sample
 from temporalzoom.datasets.sources import flag_channels
 from temporalzoom.errors import InputError
 from temporalzoom.segments import Labels
+from temporalzoom.signals.feature_rows import FeatureRows
 
 Floats = NDArray[np.float32]
 Times = NDArray[np.float64]
@@ -145,12 +146,15 @@ class Augmentation:
         return np.concatenate([signal, flags], axis=1) if flags.shape[1] else signal
 
 
-def resample(signal: Floats, begin: float, speed: float, rows: int) -> Floats:
+def resample(signal: Floats | FeatureRows, begin: float, speed: float, rows: int) -> Floats:
     """(N, C) -> (rows, C): linear interpolation at `begin + speed * row`, which must lie within the signal."""
     index = np.minimum(begin + speed * np.arange(rows), len(signal) - 1)
     low = np.minimum(index.astype(np.intp), max(len(signal) - 2, 0))
     share = (index - low).astype(np.float32)[:, None]
-    return signal[low] * (1 - share) + signal[np.minimum(low + 1, len(signal) - 1)] * share
+    high = np.minimum(low + 1, len(signal) - 1)
+    first = int(low[0]) if rows else 0
+    needed = signal[first : int(high[-1]) + 1 if rows else 0]  # of a signal in a file, no more is read
+    return needed[low - first] * (1 - share) + needed[high - first] * share
 
 
 def rotation(random: np.random.Generator, largest: float) -> Floats:
@@ -168,8 +172,8 @@ def channel_statistics(samples: Sequence[Sample]) -> tuple[Floats, Floats]:
     Constant is what varies by no more than the rounding of its values: channels come in all units.
     """
     total = sum(len(sample.signal) for sample in samples)
-    mean = sum(sample.signal.sum(axis=0, dtype=np.float64) for sample in samples) / total
-    variance = sum(np.square(sample.signal - mean).sum(axis=0, dtype=np.float64) for sample in samples) / total
+    mean = sum(np.asarray(sample.signal).sum(axis=0, dtype=np.float64) for sample in samples) / total
+    variance = sum(np.square(np.asarray(s.signal) - mean).sum(axis=0, dtype=np.float64) for s in samples) / total
     deviation = np.sqrt(variance)
     varies = deviation > np.maximum(1e-6 * np.abs(mean), 1e-30)
     return mean.astype(np.float32), np.where(varies, deviation, 1.0).astype(np.float32)

@@ -47,6 +47,7 @@ from temporalzoom.runs.network import (
     oracle_reach,
     video_model_from_config,
 )
+from temporalzoom.signals.feature_rows import in_pieces
 from temporalzoom.training.batches import Batch, training_batch
 from temporalzoom.training.crops import Augmentation, channel_statistics
 from temporalzoom.training.gradients import GradientVariance
@@ -207,7 +208,8 @@ def check_sizes(split: Split) -> None:
     """Features that no network can take raise InputError, which names the recording: the loss would only show it."""
     for sample in split.samples:
         if sample.video is None and sample.signal.size:
-            low, high = float(sample.signal.min()), float(sample.signal.max())  # NaN if any is
+            lows, highs = zip(*((piece.min(), piece.max()) for piece in in_pieces(sample.signal)), strict=True)
+            low, high = float(np.min(lows)), float(np.max(highs))  # NaN if any is
             if not (np.isfinite([low, high]).all() and max(-low, high) <= LARGEST):
                 value = low if not -low <= LARGEST else high
                 raise InputError(f"{sample.name}: features hold the value {value:.3g}; the largest may be {LARGEST:g}")

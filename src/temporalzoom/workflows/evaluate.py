@@ -40,6 +40,7 @@ from temporalzoom.runs.checkpoint import find_checkpoint, read_info
 from temporalzoom.runs.members import Members, read_members
 from temporalzoom.segments import AGNOSTIC, Segments
 from temporalzoom.signals.extraction import video_features
+from temporalzoom.signals.feature_rows import FeatureRows
 from temporalzoom.training.batches import near_boundaries
 
 DEFAULT_THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)
@@ -313,10 +314,10 @@ def sample_outputs(localizer: Localizer, sample: Sample) -> Outputs:
     return run_network(localizer.model, localizer.checked(features), options.max_length, protected, options.precision)
 
 
-def _features(localizer: Localizer, sample: Sample) -> NDArray[np.float32]:
+def _features(localizer: Localizer, sample: Sample) -> NDArray[np.float32] | FeatureRows:
     """(T, F); of a video by the backbone that was trained with the model."""
     if sample.video is None or localizer.backbone is None:
-        return sample.features
+        return sample.rows
     stride, window = int(sample.grid.stride), int(sample.grid.window)
     return video_features(sample.video.path, localizer.backbone, stride, window, sample.grid.fps)[0]
 

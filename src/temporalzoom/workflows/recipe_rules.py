@@ -21,10 +21,11 @@ from temporalzoom.errors import InputError
 from temporalzoom.formats import Recording
 from temporalzoom.signals.channel_kinds import channel_kinds
 from temporalzoom.signals.container import Signal
+from temporalzoom.signals.feature_rows import FeatureRows
 from temporalzoom.workflows.gather import UNNAMED_POSE
 from temporalzoom.workflows.rules import Choice, choices_text, make_plan
 
-Read = Callable[[str], NDArray[np.float32]]
+Read = Callable[[str], NDArray[np.float32] | FeatureRows]
 
 
 def rules_part(config: Config) -> str:
@@ -38,7 +39,7 @@ def chosen_by_rules(config: Config) -> list[Choice]:
     What a source decides itself, such as that its files are raw signals, is no choice.
     """
     recordings, read, rates, framed = _training_data(config.data, config.seed)
-    kinds = channel_kinds(Signal(read(recordings[0].name)))
+    kinds = channel_kinds(Signal(np.asarray(read(recordings[0].name))))
     keypoints = UNNAMED_POSE if set(kinds) == {"pose"} else ""
     found = fingerprint(recordings, read, rates, kinds)
     groups = len({subject(recording) for recording in recordings})
@@ -74,7 +75,7 @@ def _training_data(data: DataConfig, seed: int) -> tuple[list[Recording], Read, 
     chosen = [r for r in annotations.recordings.values() if (r.subset or "").casefold() == wanted]
     rates = {recording.name: 1 / grid(recording).step_seconds for recording in chosen}
 
-    def read(name: str) -> NDArray[np.float32]:
+    def read(name: str) -> NDArray[np.float32] | FeatureRows:
         rows = store.read(name)
         if rows is None:
             raise InputError(f"{name}: is annotated, but its file is missing")
