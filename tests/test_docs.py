@@ -86,11 +86,20 @@ def check_python(words: list[str]) -> None:
     assert all(f'"{word}"' in source for word in words[2:] if word.startswith("--")), words
 
 
+def check_torchrun(words: list[str]) -> None:
+    """`torchrun --nproc-per-node N -m temporalzoom` and a command of `tzoom`."""
+    own = words.index("-m")
+    assert own == 3 and words[1] == "--nproc-per-node" and words[2].isdecimal(), words
+    assert words[own + 1 : own + 3] == ["temporalzoom", "train"], words
+    check_tzoom(["tzoom", *words[own + 2 :]])
+
+
 CHECKS: dict[str, Callable[[list[str]], None]] = {
     "tzoom": check_tzoom,
     "make": check_make,
     "pip": check_pip,
     "python": check_python,
+    "torchrun": check_torchrun,
 }
 
 

@@ -20,6 +20,7 @@ LAYERS = (
     ("errors", "json_tree", "segments", "timegrid", "bdr"),
     ("locks",),
     ("atomic", "config", "console", "device", "interrupts", "progress"),
+    ("processes",),
     ("formats", "signals", "metrics"),
     ("datasets", "models"),
     ("runs",),
@@ -44,17 +45,18 @@ KNOWS = {
     "config": {"errors"},
     "console": set(),
     "device": {"errors"},
+    "processes": {"errors", "device"},
     "formats": {"errors", "json_tree", "segments", "atomic"},
     "metrics": {"errors", "segments"},
     "signals": {"errors", "json_tree", "segments", "timegrid", "atomic", "console", "device", "interrupts"}
     | {"locks", "progress"},
-    "models": {"errors", "bdr", "device"},
+    "models": {"errors", "bdr", "device", "processes"},
     "runs": {"errors", "json_tree", "timegrid", "bdr", "atomic", "config", "models", "signals"},
     "datasets": {"errors", "json_tree", "segments", "timegrid", "atomic", "config", "console", "formats"}
     | {"progress", "signals"},
     "training": {"errors", "json_tree", "segments", "timegrid", "bdr", "atomic", "config", "datasets"}
     | {"models", "runs", "signals"}
-    | {"console", "interrupts", "progress"},
+    | {"console", "interrupts", "processes", "progress"},
     "inference": {"errors", "json_tree", "segments", "timegrid", "bdr", "atomic", "config", "formats"}
     | {"metrics", "models", "runs"}
     | {"signals"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -36,21 +37,24 @@ def stop_on_termination() -> Iterator[None]:
 
 
 @contextmanager
-def interruptible(*, at_once: bool = False) -> Iterator[threading.Event]:
+def interruptible(*, at_once: bool = False, grace: float = 0.0) -> Iterator[threading.Event]:
     """Ctrl-C or a termination signal sets the event, for a loop that looks at it and ends in order; a second one raises
-    KeyboardInterrupt where it strikes. at_once: so does the first one, for work that has nothing to save.
+    KeyboardInterrupt where it strikes. at_once: so does the first one, for work that has nothing to save. grace:
+    seconds within which a second one is taken for the first, which came twice.
 
     A process that was started with SIGINT ignored (in the background of a script) handles it inside of the block all
     the same. Earlier handlers are put back. Only the main thread can handle signals; elsewhere the event stays unset.
     """
-    event = threading.Event()
+    event, since = threading.Event(), list[float]()
     if threading.current_thread() is not threading.main_thread():
         yield event
         return
 
     def stop(number: int, frame: object) -> None:
         _received.append(number)
-        again = event.is_set()
+        again = event.is_set() and time.monotonic() - since[0] >= grace
+        if not event.is_set():
+            since.append(time.monotonic())
         event.set()
         if again or at_once:
             raise KeyboardInterrupt

@@ -13,6 +13,7 @@ import typer
 from rich.text import Text
 from typer.core import TyperGroup
 
+from temporalzoom import processes
 from temporalzoom.console import one_line, plain_console
 from temporalzoom.errors import InputError
 from temporalzoom.interrupts import exit_code, stop_on_termination
@@ -86,7 +87,11 @@ NoOverlap = Annotated[
 
 
 @app.callback(invoke_without_command=True)
-def tzoom(version: Annotated[bool, typer.Option("--version", help="Print the version")] = False) -> None:
+def tzoom(
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version")] = False
+) -> None:
+    if context.invoked_subcommand != "train":
+        processes.only_one("WORLD_SIZE: several processes, as torchrun starts them, are for tzoom train only")
     if version:
         print(f"temporalzoom {metadata.version('temporalzoom')}")
         raise typer.Exit

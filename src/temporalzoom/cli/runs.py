@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from temporalzoom import processes
 from temporalzoom.cli.app import (
     Budget,
     DeviceOption,
@@ -88,8 +89,12 @@ def train(
             )
     except TrainingInterrupted as stop:
         again = shlex.join([a for a in sys.argv[1:] if a != "--resume"])
-        note(f"{stop}\ngo on with: tzoom {again} --resume")
+        count = processes.count()
+        command = "tzoom" if count == 1 else f"torchrun --nproc-per-node {count} -m temporalzoom"
+        note(f"{stop}\ngo on with: {command} {again} --resume")
         raise typer.Exit(exit_code()) from None
+    if not processes.leads():
+        return
     report_skipped(run.skipped)
     say(f"saved {run.checkpoint}")
     if run.has_test:

@@ -38,6 +38,7 @@ from temporalzoom.models.layers import Encoder, Regularization, TokenLayout
 from temporalzoom.models.level_heads import Reading
 from temporalzoom.models.outputs import Depth, Outputs
 from temporalzoom.models.packing import Packed, in_rows, put, take
+from temporalzoom.processes import uniform, whole_batch
 
 Combine = Literal["residual", "logits", "features", "layers"]
 Hysteresis = Literal["none", "hold", "deadzone"]
@@ -226,7 +227,7 @@ class AdaptiveDepth(nn.Module, ABC):
             factor = tau * straight_through(kept.to(importance.dtype), importance)
         tried = active
         if self.training and self.depth is not None:  # the value of depth is learned only where depth was tried
-            tried = active | (mask & (torch.rand_like(tau) < self.explore))
+            tried = active | (mask & (uniform(tau.shape, tau, tau.dtype) < self.explore))
         return Depth(logits, tau, importance, log_variance, kept, active, tried), factor
 
     def _allocate(self, mask: Tensor, boundaries: Tensor | None) -> Depth:
@@ -256,7 +257,8 @@ class AdaptiveDepth(nn.Module, ABC):
             return torch.sigmoid(SHARPNESS * (logits - lowest))
         if self.training:
             done = min(int(self.batches) / max(self.warmup, 1), 1.0)
-            quantile = torch.quantile(logits.detach()[mask].float(), (1 - self.share) * done)
+            everywhere = whole_batch(logits.detach())[whole_batch(mask)]
+            quantile = torch.quantile(everywhere.float(), (1 - self.share) * done)
             self.threshold.lerp_(quantile, 0.1 if int(self.batches) else 1.0)
             self.batches += 1
         return torch.sigmoid(SHARPNESS * (logits - self.threshold.clone()))

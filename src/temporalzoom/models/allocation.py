@@ -10,6 +10,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from temporalzoom.processes import uniform
+
 Allocation = Literal["tau", "random", "regular", "oracle", "none"]
 # How far from a true boundary a position is at most that the oracle is told of: the ones to either side of it.
 ORACLE_REACH = 1
@@ -19,7 +21,7 @@ def ranks(allocation: Allocation, mask: Tensor, share: float, boundaries: Tensor
     """Scores of which the highest go deep. boundaries: of the oracle, positions beside a true one. seed: of the random
     ones; None: new ones with each call."""
     if allocation == "random":
-        return torch.rand(mask.shape, device=mask.device) if seed is None else shuffled(mask, seed)
+        return uniform(mask.shape, mask) if seed is None else shuffled(mask, seed)
     if allocation == "regular":
         return spaced(mask, share)
     if boundaries is None:

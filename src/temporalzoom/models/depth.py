@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from temporalzoom.models.convolution import side_by_side
 from temporalzoom.models.layers import Encoder, TokenLayout
+from temporalzoom.processes import uniform, whole_batch
 
 LocalContext = Literal["convolution", "attention"]
 
@@ -55,7 +56,7 @@ class RunningStandard(nn.Module):
     def forward(self, values: Tensor, mask: Tensor) -> Tensor:
         """mask: (B, T)."""
         if self.training:
-            valid = values.detach()[mask].float()
+            valid = whole_batch(values.detach())[whole_batch(mask)].float()
             share = 0.1 if int(self.batches) else 1.0
             self.mean.lerp_(valid.mean(0), share)
             self.square.lerp_(valid.square().mean(0), share)
@@ -197,7 +198,7 @@ def crossing_weight(distances: Tensor) -> Tensor:
 
 def gumbel_noise(like: Tensor) -> Tensor:
     """Gumbel noise of the shape of a tensor: adding it to logits makes the highest ones a random sample."""
-    return -torch.log(-torch.log(torch.rand_like(like).clamp(1e-6, 1 - 1e-6)))
+    return -torch.log(-torch.log(uniform(like.shape, like, like.dtype).clamp(1e-6, 1 - 1e-6)))
 
 
 def keep_highest(scores: Tensor, mask: Tensor, share: float) -> Tensor:

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from temporalzoom.models.attention import AttentionLayout, SelfAttention, global_layout, local_layout
+from temporalzoom.processes import kept_values, uniform
 
 # With global attention, tokens farther apart than this are all equally far to the distance bias.
 GLOBAL_REACH = 64
@@ -87,18 +88,19 @@ class Branch(nn.Module):
     def __init__(self, width: int, regularization: Regularization) -> None:
         super().__init__()
         # On the branch only: dropout inside attention would rule out fused kernels.
-        self.dropout = nn.Dropout(regularization.dropout)
+        self.dropout = regularization.dropout
         self.drop_path, self.per_token = regularization.drop_path, regularization.per_token
         start = regularization.layer_scale
         self.scale = None if start is None else nn.Parameter(torch.full((width,), start))
 
     def forward(self, added: Tensor) -> Tensor:
-        added = self.dropout(added)
+        if self.training and self.dropout:
+            added = kept_values(added, self.dropout)
         if self.scale is not None:
             added = added * self.scale
         if self.training and self.drop_path:
             shape = (*added.shape[:2], 1) if self.per_token else (len(added), 1, 1)
-            added = added * (torch.rand(shape, device=added.device) >= self.drop_path) / (1 - self.drop_path)
+            added = added * (uniform(shape, added) >= self.drop_path) / (1 - self.drop_path)
         return added
 
 

@@ -23,6 +23,7 @@ from temporalzoom.models.outputs import Depth, Outputs, Routing
 from temporalzoom.models.packing import Packed, in_rows, put, take
 from temporalzoom.models.registry import no_depth, register
 from temporalzoom.models.tzn import TemporalZoom
+from temporalzoom.processes import whole_batch
 
 Router = Literal["discrete", "gumbel", "reinforce", "exit", "calibrated-exit", "mixture"]
 ROUTERS = ("discrete", "gumbel", "reinforce", "exit", "calibrated-exit", "mixture")
@@ -128,7 +129,7 @@ class RoutedZoom(TemporalZoom):
         layers = logits.new_tensor(self.depths)
         chosen = one_hot_of_highest(logits - self.threshold * layers)
         if self.training:
-            self._update_prices(logits.detach()[mask], layers)
+            self._update_prices(whole_batch(logits.detach())[whole_batch(mask)], layers)
             policy = logits - self.price * layers
             if self.router == "gumbel":
                 chosen = gumbel_softmax(policy, max(math.exp(-int(self.batches) / COOLING), COLDEST))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +13,10 @@ import torch
 from rich.console import Console
 from torch import Tensor, nn
 
+from temporalzoom import processes
 from temporalzoom.atomic import replacing
 from temporalzoom.config import Config, dump_config, first_difference
+from temporalzoom.console import plain_console
 from temporalzoom.datasets.check import LARGEST
 from temporalzoom.datasets.samples import Split
 from temporalzoom.errors import InputError
@@ -31,6 +33,7 @@ from temporalzoom.models.runtime import (
 )
 from temporalzoom.models.video import VideoDetector
 from temporalzoom.runs.checkpoint import (
+    checkpoint_folder,
     list_checkpoints,
     load_optimizer,
     load_weights,
@@ -57,6 +60,7 @@ from temporalzoom.training.optimizer import build_optimizer, learning_rate, upda
 from temporalzoom.training.progress import TrainingProgress
 from temporalzoom.training.validation import Curve, Score, Validation
 from temporalzoom.training.video_batches import video_batch
+from temporalzoom.training.whole_batch import gather_outputs
 
 CLIP_NORM = 1.0  # of the gradients of a step
 # Training has diverged where the mean loss of the last steps is this many times that of the first one, or 1.
@@ -93,6 +97,10 @@ def train(
     initial weights are the same on all of them.
     """
     keep_freed_memory()
+    if processes.count() > 1 and (validate is not None or curve is not None):
+        raise InputError("WORLD_SIZE: a training that is validated on its way runs in one process")
+    if not processes.leads():
+        console = plain_console(quiet=True)
     options, device = config.training, choose_device(config.device)
     check_precision(options.precision, device.type, "training.precision")
     check_sizes(split)
@@ -118,7 +126,7 @@ def train(
     optimizer, scaler = _optimizer(model, config), gradient_scaler(options.precision, device.type)
     positives = None if options.positives is None else RunningPositives(options.positives)
     gradients = GradientVariance(_predictor_parameters(model))
-    step = _prepare_run(config, run, resume)
+    step = processes.decided_by_the_first(lambda: _prepare_run(config, run, resume))
     if step:
         checkpoint = list_checkpoints(run)[-1]
         if split.origin is not None:
@@ -137,6 +145,8 @@ def train(
         )  # fmt: skip
 
     def save() -> Path:
+        if not processes.leads():
+            return checkpoint_folder(run, step)
         state = gradients.state | ({} if positives is None else {"positives": positives.mean})
         return save_checkpoint(run, described(), model, average, optimizer, options.keep_checkpoints, state, scaler)
 
@@ -145,8 +155,8 @@ def train(
     watched = None if curve is None else Curve(run, curve, options.steps, step)
     began = time.monotonic()
     with (
-        closing(MetricsLog(run, from_step=step)) as log,
-        interruptible() as interrupted,
+        _metrics_log(run, step) as log,
+        interruptible(grace=processes.GRACE if processes.count() > 1 else 0.0) as interrupted,
         TrainingProgress(config.model.name, step, options.steps, console) as progress,
     ):
         losses: list[float] = []
@@ -171,7 +181,7 @@ def train(
                 average.eval()
                 watched.ask(average, described())
                 began += time.monotonic() - paused  # no part of the training
-            if scored or step % options.log_every == 0 or step == options.steps:
+            if log is not None and (scored or step % options.log_every == 0 or step == options.steps):
                 rate = learning_rate(step - 1, options)
                 seconds = time.monotonic() - began
                 size = {"gradient_norm": norm} if math.isfinite(norm) else {}  # JSON has no infinity
@@ -179,8 +189,10 @@ def train(
                     step,
                     terms | size | gradients.summary() | scored | {"learning_rate": rate, "seconds": round(seconds, 3)},
                 )
-            if interrupted.is_set():
-                raise TrainingInterrupted(save(), step)
+            if processes.any_of(interrupted.is_set()):
+                saved = save()
+                processes.any_of(False)  # until it is there
+                raise TrainingInterrupted(saved, step)
             # A state that has just gone wrong would take the place of a good one.
             if step % options.checkpoint_every == 0 and step < options.steps and not _is_lost(losses[-1], losses):
                 save()
@@ -235,15 +247,20 @@ def _step(
     sums: dict[str, Tensor] = {}
     for part in range(options.accumulate):
         index = step * options.accumulate + part
-        batch = _batch(model, split, config, index, augmentation).to(device)
-        truth = {} if batch.boundaries is None else {"boundaries": batch.boundaries}  # only the oracle ablation has it
-        with products_in(options.precision, device.type):
-            outputs = model(batch.features, batch.mask, **truth)
-        terms = objective(outputs.as_float32(), batch, config, step / options.steps, positives)
-        loss = torch.stack(list(terms.values())).sum() / options.accumulate
-        scaler.scale(loss).backward()
+        rows = processes.own_rows(options.batch_size)
+        batch = _batch(model, split, config, index, augmentation, rows).to(device)
+        # Only the oracle ablation has it.
+        truth = {} if batch.boundaries is None else {"boundaries": batch.boundaries[rows]}
+        with processes.running(rows, *batch.mask.shape):  # the backward pass may run a part once more
+            with products_in(options.precision, device.type):
+                outputs = model(batch.features, batch.mask[rows], **truth)
+            outputs = gather_outputs(outputs.as_float32())
+            terms = objective(outputs, batch, config, step / options.steps, positives)
+            loss = torch.stack(list(terms.values())).sum() / options.accumulate
+            scaler.scale(loss).backward()
         for name, value in {"loss": loss * options.accumulate, **terms}.items():
             sums[name] = sums.get(name, value.new_zeros(())) + value.detach() / options.accumulate
+    processes.add_gradients(list(model.parameters()))
     scaler.unscale_(optimizer)  # gradients are clipped as they are, not as they are scaled
     if gradients is not None and gradients.parameters:
         gradients.add()
@@ -263,14 +280,19 @@ def _step(
     return values, norm
 
 
-def _batch(model: nn.Module, split: Split, config: Config, index: int, augmentation: Augmentation | None) -> Batch:
-    """The batch of this index: of features, or of frames for a model that begins with them."""
+def _batch(
+    model: nn.Module, split: Split, config: Config, index: int, augmentation: Augmentation | None, rows: slice
+) -> Batch:
+    """The batch of this index, of features, or of frames for a model that begins with them: `features` of these rows,
+    the targets of all."""
     options = config.training
     which = (split, config.seed, index, options.batch_size, options.length, config.bdr)
     reach, scales = oracle_reach(config, split.samples[0].grid.stride), distance_scales(config)
     if isinstance(model, VideoDetector):
-        return video_batch(*which, model.trunk.size, config.backbone.augment, reach, scales)
-    return training_batch(*which, reach, augmentation, scales)
+        return video_batch(*which, model.trunk.size, config.backbone.augment, reach, scales, rows)
+    batch = training_batch(*which, reach, augmentation, scales)
+    batch.features = batch.features[rows]
+    return batch
 
 
 def _optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
@@ -338,6 +360,11 @@ def _prepare_run(config: Config, run: Path, resume: bool) -> int:
         key, old, new = difference
         raise InputError(f"{run}: cannot resume with another configuration: {key} was {old!r}, now {new!r}")
     return read_info(checkpoints[-1]).step
+
+
+def _metrics_log(run: Path, step: int) -> AbstractContextManager[MetricsLog | None]:
+    """None in a process that writes nothing."""
+    return closing(MetricsLog(run, from_step=step)) if processes.leads() else nullcontext()
 
 
 def _dropout_seed(seed: int, step: int) -> int:

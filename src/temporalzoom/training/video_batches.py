@@ -26,21 +26,30 @@ def video_batch(
     options: FrameAugmentConfig,
     reach: int | None = None,
     scales: Sequence[int] = (),
+    rows: slice | None = None,
 ) -> Batch:
     """As `training_batch`, of videos: `features` are frames, uint8 (B, N, size, size, 3), N those of T windows.
 
-    options: how the frames of each crop are varied.
+    options: how the frames of each crop are varied. rows: only the frames of these are decoded, and are in `features`;
+    None: all.
     """
     random = np.random.default_rng([seed, 2, step])
     clips: list[Frames] = []
     crops: list[Crop] = []
-    for sample in samples_of_step(split, seed, step, batch_size):
+    own = range(batch_size)[slice(None) if rows is None else rows]
+    longest = 0
+    for row, sample in enumerate(samples_of_step(split, seed, step, batch_size)):
         first = int(random.integers(max(len(sample) - length, 0) + 1))
         count = min(length, len(sample) - first)
-        clips.append(clip_of(sample, first, count, size, options, random))
+        if row in own:
+            clips.append(clip_of(sample, first, count, size, options, random))
+        else:
+            skip_clip(sample, first, count, size, options, random)
+        assert sample.framing is not None
+        longest = max(longest, sample.framing.rows(count))
         crops.append(crop_at(sample, first, np.zeros((count, 0), np.float32)))  # targets only
     batch = collate(crops, split.classes, bdr, reach, scales)
-    frames = torch.zeros(len(clips), max(map(len, clips)), size, size, 3, dtype=torch.uint8)
+    frames = torch.zeros(len(clips), longest, size, size, 3, dtype=torch.uint8)
     for row, clip in enumerate(clips):
         frames[row, : len(clip)] = torch.from_numpy(clip)
     batch.features = frames
@@ -55,3 +64,15 @@ def clip_of(
     begin, rows = first * sample.framing.stride, sample.framing.rows(count)
     frames = sample.video.read(begin, rows, decoded_side(options, size))
     return vary_frames(frames, draw_variation(options, rows, frames.shape[1:3], size, random), size)
+
+
+def skip_clip(
+    sample: Sample, first: int, count: int, size: int, options: FrameAugmentConfig, random: np.random.Generator
+) -> None:
+    """Draw what `clip_of` draws, and decode no more than a frame: the clips after it are those of the whole batch."""
+    assert sample.video is not None and sample.framing is not None
+    picture = (size, size)
+    if options.crop:  # how large a picture is decides what is drawn
+        height, width = sample.video.read(first * sample.framing.stride, 1, decoded_side(options, size)).shape[1:3]
+        picture = (height, width)
+    draw_variation(options, sample.framing.rows(count), picture, size, random)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
+from temporalzoom import processes
 from temporalzoom.config import Config, check_class_names, load_config
+from temporalzoom.console import plain_console
 from temporalzoom.datasets.sources import load_data
 from temporalzoom.errors import InputError
 from temporalzoom.locks import alone_in
@@ -49,6 +52,9 @@ def train(
         allow_missing: leave out recordings without features instead of refusing to start.
         console: where progress goes; default: standard error.
 
+    Started by torchrun in several processes, these train together: each takes its part of every batch, the first one
+    writes. An error ends all of them, and is raised in one.
+
     Returns:
         The run; the same configuration, data and thread count give the same weights, bit for bit.
 
@@ -56,16 +62,34 @@ def train(
         >>> import temporalzoom
         >>> run = temporalzoom.train("zoombench", "runs/first", overrides=["training.steps=50"])  # doctest: +SKIP
     """
-    overrides = list(overrides)
+    with processes.one_voice():
+        return _train(config, Path(out), list(overrides), resume, allow_missing, console)
+
+
+def _train(
+    config: Config | str | Path,
+    out: Path,
+    overrides: list[str],
+    resume: bool,
+    allow_missing: bool,
+    console: Console | None,
+) -> TrainedRun:
+    if not processes.leads():
+        console = plain_console(quiet=True)
     if not isinstance(config, Config):
         config = load_config(config, overrides)
     elif overrides:
         raise InputError("overrides: change a file or a recipe; of a loaded configuration use config.changed")
+    with processes.connected(config.device):  # before the data are read: then one that cannot ends all at once
+        return _train_here(config, out, resume, allow_missing, console)
+
+
+def _train_here(config: Config, out: Path, resume: bool, allow_missing: bool, console: Console | None) -> TrainedRun:
     data = load_data(config.data, config.seed, allow_missing=allow_missing, console=console)
     if data.train is None:
         raise InputError(f"data.train_subset: no recording of {config.data.train_subset!r} is left to train on")
     if config.inference.video_scores is None:  # now, not when the model is loaded
         check_class_names(config.inference.per_class, data.train.classes)
-    with alone_in(Path(out)):
-        checkpoint = run_training(config, data.train, Path(out), resume=resume, console=console)
+    with alone_in(out) if processes.leads() else nullcontext():
+        checkpoint = run_training(config, data.train, out, resume=resume, console=console)
     return TrainedRun(checkpoint, data.test is not None, data.skipped)
