@@ -21,7 +21,7 @@ from temporalzoom.models.inputs import Stem
 from temporalzoom.runs.network import model_from_config
 from temporalzoom.timegrid import TimeGrid
 
-NAMES = ["components", "depth", "layers", "ours", "retrofit", "strides", "systems"]
+NAMES = ["components", "depth", "layers", "losses", "ours", "retrofit", "strides", "systems"]
 
 
 @pytest.mark.parametrize("name", table_names())
@@ -128,7 +128,7 @@ def test_unknown_names_are_answered_with_the_known(tmp_path):
             "data_set": "sbahr"
         },
         r"no table 'component'; did you mean 'components'\?": {"table": "component"},
-        r"no table 'x'; there are components, depth, layers, ours": {"table": "x"},
+        r"no table 'x'; there are components, depth, ": {"table": "x"},
         r"--systems: table ours has no 'tznn'; there are uniform-6,": {"systems": ["tznn"]},
         r"strides: is about sbhar, .*not about tug": {"data_set": "tug", "table": "strides"},
         r"--root: zoombench has no folder": {"root": tmp_path},

@@ -51,6 +51,12 @@ COMPETITORS: dict[str, tuple[str, ...]] = {
         "model.paper.protection=none",
     ),
 }
+# Boundaries that are classified, in the place of distances; and both.
+CLASSIFIERS: dict[str, tuple[str, ...]] = {
+    "uniform-6+bce": ("model.name=uniform-6", "bdr.loss=bce"),
+    "uniform-6+focal": ("model.name=uniform-6", "bdr.loss=focal"),
+    "uniform-6+hybrid": ("model.name=uniform-6", "bdr.loss=hybrid"),
+}
 # A network without adaptive depth: how many layers and how wide, so that it costs what tzn does, `sizing` finds.
 DENSE = "dense"
 REFERENCES: dict[str, tuple[str, ...]] = {
@@ -62,6 +68,7 @@ SYSTEMS: dict[str, tuple[str, ...]] = {
     **{f"{name}+bdr": settings for name, settings in DETECTORS.items()},
     "tzn": TZN,
     **CONTROLS,
+    **CLASSIFIERS,
     **REFERENCES,
 }
 

@@ -146,6 +146,7 @@ def paired_difference(
     seed: int = 0,
     level: float = 0.95,
     resample_seeds: bool = True,
+    same_models: bool = False,
 ) -> PairedDifference:
     """mAP of system a minus mAP of system b; each is the mean over the predictions of its models, one per seed.
 
@@ -153,13 +154,15 @@ def paired_difference(
     resample_seeds: also draw models anew (`draw_seeds`), for each system on its own, since equal seeds of different
     systems have nothing in common. The question is then whether the method is better; without, whether these models
     are. It is the default because it is the claim usually made; a system with one model brings no variation of seeds
-    to the interval, which then is about that model, and with two models the variation is hardly known.
+    to the interval, which then is about that model, and with two models the variation is hardly known. same_models:
+    both are predictions of the same networks, in this order, read in two ways; they are then drawn together.
     """
     draws = draw_recordings(len(truth), resamples, seed)
     means = []
     for side, system in enumerate((predictions_a, predictions_b)):
         results = [bootstrap_map(truth, predictions, thresholds, draws=draws) for predictions in system]
-        seed_draws = draw_seeds(len(results), resamples, 2 * seed + side) if resample_seeds and results else None
+        drawn = 2 * seed + (0 if same_models else side)
+        seed_draws = draw_seeds(len(results), resamples, drawn) if resample_seeds and results else None
         means.append(mean_over_seeds(results, seed_draws))
     a, b = means
 
@@ -171,6 +174,23 @@ def paired_difference(
 
     average = difference(AVERAGED) if set(AVERAGED) <= set(a.thresholds) else None
     return PairedDifference({threshold: difference([threshold]) for threshold in a.thresholds}, average)
+
+
+def bootstrap_mean(
+    values: ArrayLike, resamples: int = RESAMPLES, seed: int = 0, seed_side: int = 0
+) -> tuple[float, Floats]:
+    """The mean of a number per model and recording, values (S, V), NaN where there is none: the point, and (R,) of
+    resampled recordings and models. Equal seeds draw the same recordings; seed_side: of systems whose models have
+    nothing in common, different ones."""
+    table = np.asarray(values, np.float64)
+    drawn = draw_recordings(table.shape[1], resamples, seed).astype(np.float64)
+    known = ~np.isnan(table)
+    sums, counts = drawn @ np.where(known, table, 0.0).T, drawn @ known.T.astype(np.float64)  # (R, S)
+    models = draw_seeds(len(table), resamples, 2 * seed + seed_side).astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        samples = (sums / counts * models).sum(1) / models.sum(1)
+        means = np.where(known, table, 0.0).sum(1) / known.sum(1)
+    return float(means.mean()), samples
 
 
 def bootstrap_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float]:

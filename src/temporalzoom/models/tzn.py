@@ -89,6 +89,7 @@ class TemporalZoom(nn.Module):
         drop_path: float = 0.0,
         layer_scale: float | None = None,
         distance_channels: int | None = None,
+        boundary_channels: int | None = None,
         standardize: bool = False,
         stem: Sequence[int] = (),
         stem_window: int | None = None,
@@ -148,7 +149,14 @@ class TemporalZoom(nn.Module):
         self.zoom = Zoom(width, heads, zoom) if zoom else None
         options = LevelOptions(levels, finest, distances_on_all_levels)
         self.heads = build_heads(
-            head, width, classes, distance_channels, options, zooms=allocation != "none", head_width=head_width
+            head,
+            width,
+            classes,
+            distance_channels,
+            options,
+            zooms=allocation != "none",
+            head_width=head_width,
+            boundary_channels=boundary_channels,
         )
         if combine == "logits":
             self.heads.normalize_logits(classes)
