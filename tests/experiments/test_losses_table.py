@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from temporalzoom.bdr import distance_targets
+from temporalzoom.experiments.boundary_measures import boundary_curves, chamfer
 from temporalzoom.experiments.data_sets import training_config
 from temporalzoom.experiments.per_recording import measure_differences_grid, measures_grid, summarized
 from temporalzoom.experiments.rereading import Read
@@ -25,7 +26,7 @@ def outputs(**fields) -> Outputs:
 
 def test_perfect_distances_vote_for_their_boundaries():
     distances = distance_targets([10.0, 40.25], [25.0], LENGTH, radius=8.0)
-    curves = losses.boundary_curves(outputs(distances=distances), LENGTH)
+    curves = boundary_curves(outputs(distances=distances), LENGTH)
     assert curves.shape == (LENGTH, 2) and curves[10, 0] == pytest.approx(9)  # from 6 to 14
     assert curves[40, 0] == pytest.approx(3 * curves[41, 0], rel=1e-5)  # a quarter of the way to the next
     assert peak_sharpness(curves[:, 0], [10.0]) > 0.98 and peak_sharpness(curves[:, 1], [25.0]) > 0.98
@@ -33,7 +34,7 @@ def test_perfect_distances_vote_for_their_boundaries():
 
 def test_probabilities_are_their_own_curve_and_a_joint_one_counts_for_both():
     logits = torch.randn(LENGTH, 1)
-    curves = losses.boundary_curves(outputs(boundary_logits=logits), LENGTH)
+    curves = boundary_curves(outputs(boundary_logits=logits), LENGTH)
     assert curves == pytest.approx(np.repeat(torch.sigmoid(logits.double()).numpy(), 2, 1))
 
 
@@ -41,19 +42,19 @@ def test_boxes_vote_with_their_scores():
     logits, offsets = torch.full((LENGTH, 2), -30.0), torch.ones(LENGTH, 2)
     logits[20, 1] = logits[22, 0] = 0.0
     offsets[20], offsets[22] = torch.tensor([5.0, 9.5]), torch.tensor([7.0, 100.0])  # the last ends outside
-    curves = losses.boundary_curves(outputs(logits=logits, offsets=offsets), LENGTH)
+    curves = boundary_curves(outputs(logits=logits, offsets=offsets), LENGTH)
     assert curves[15] == pytest.approx([1.0, 0.0]) and curves[29:31, 1] == pytest.approx([0.25, 0.25])
     assert curves.sum() == pytest.approx(1.5)
     points = Points(torch.tensor([4.0]), *(torch.ones(1) for _ in range(3)), torch.ones(1, dtype=torch.bool))
     one = Outputs(torch.zeros(1, 1), torch.tensor([[2.0, 3.0]]), points=points)
-    assert losses.boundary_curves(one, LENGTH).nonzero()[0].tolist() == [2, 7]
+    assert boundary_curves(one, LENGTH).nonzero()[0].tolist() == [2, 7]
 
 
 def test_chamfer_distances_are_in_the_frames_of_each_recording():
     truth = {"a": Segments([1.0], [2.0], ["x"]), "b": Segments([1.0], [2.0], ["x"])}
     found = {name: Segments([1.1], [2.1], ["x"], [0.5]) for name in truth}
     read = Read(observed={"fps": np.array([[10.0, 50.0]])})
-    assert losses.chamfer(truth, [found, {}], read) == pytest.approx(np.array([[1.0, 5.0], [60.0, 60.0]]))
+    assert chamfer(truth, [found, {}], read) == pytest.approx(np.array([[1.0, 5.0], [60.0, 60.0]]))
 
 
 def test_means_have_intervals_over_recordings_and_seeds():

@@ -10,6 +10,7 @@ from temporalzoom.errors import InputError
 from temporalzoom.inference.decoding import decode, decode_parts
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.models import Outputs
+from temporalzoom.runs.network import model_from_config
 from temporalzoom.timegrid import TimeGrid
 from temporalzoom.training import train
 from temporalzoom.workflows.export import export_onnx
@@ -89,7 +90,6 @@ def test_trained_and_loaded(tmp_path, tiny_split, tiny_config, model, loss):
     "words",
     [
         "model.name=actionformer bdr.loss=bce",
-        "model.paper.allocation=gumbel bdr.loss=focal",
         "bdr.enabled=false bdr.loss=bce",
         "bdr.loss=bce bdr.scales=sqrt",
         "bdr.loss=hybrid inference.refine=snap inference.min_slope=0.3",
@@ -98,3 +98,9 @@ def test_trained_and_loaded(tmp_path, tiny_split, tiny_config, model, loss):
 def test_what_has_no_effect_is_refused(words):
     with pytest.raises(InputError, match="has no effect"):
         load_config("zoombench", words.split())
+
+
+def test_routed_networks_do_not_classify_boundaries(tiny_config):
+    config = tiny_config("model.name=tzn", "model.paper.allocation=gumbel", "bdr.loss=focal")
+    with pytest.raises(InputError, match=r"bdr\.loss: with model\.paper\.allocation=gumbel"):
+        model_from_config(config, 8, 2, GRID)

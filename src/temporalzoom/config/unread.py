@@ -77,7 +77,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("bdr.scales",), lambda c: c.bdr.enabled and not c.bdr.measures, "bdr.loss predicts no distances"),
     Rule(
         ("bdr.loss",),
-        lambda c: not isinstance(c.model, EncoderSection) or _allocation(c) in (*ROUTED, "mixture"),
+        lambda c: not isinstance(c.model, EncoderSection),
         "only uniform-N and tzn can classify boundaries",
     ),
     Rule(
@@ -182,8 +182,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         ("model.share",),
-        lambda c: _is(c, supervision="penalty"),
-        "with model.paper.supervision=penalty the threshold is model.paper.tau_min",
+        lambda c: _is(c, supervision="penalty") or _is(c, supervision="stopped"),
+        "with a penalty (model.paper.supervision) the threshold is model.paper.tau_min",
     ),
     Rule(
         ("model.paper.head_width",),

@@ -51,6 +51,8 @@ COMPETITORS: dict[str, tuple[str, ...]] = {
         "model.paper.protection=none",
     ),
 }
+# tau as the paper learns it: from the detection loss, against a linear penalty and a fixed threshold.
+PENALTY: tuple[str, ...] = (*TZN, "model.paper.supervision=penalty", "model.paper.tau_min=0.5")
 # Boundaries that are classified, in the place of distances; and both.
 CLASSIFIERS: dict[str, tuple[str, ...]] = {
     "uniform-6+bce": ("model.name=uniform-6", "bdr.loss=bce"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporalzoom.errors import InputError
+from temporalzoom.metrics.lengths import length_bins
 from temporalzoom.metrics.matching import Matching, match_detections
 from temporalzoom.metrics.pairs import Booleans, Floats, Integers
 from temporalzoom.segments import Segments
@@ -111,6 +112,32 @@ def bootstrap_map(
     samples = [_map_of_draws(rankings, drawn[first : first + size]) for first in range(0, len(drawn), size)]
     point = _map_of_draws(rankings, np.ones((1, len(truth)), np.intp))[0]
     return BootstrapResult(matching.thresholds, point, np.concatenate(samples))
+
+
+def bootstrap_map_by_length(
+    truth: Mapping[str, Segments],
+    predictions: Mapping[str, Segments],
+    threshold: float,
+    edges: Sequence[float],
+    draws: ArrayLike,
+) -> list[BootstrapResult]:
+    """The same of each length bin, as `evaluate_by_length` has it: its own instances are the positives, detections of
+    the others do not count. NaN where a resample has no instance of the bin. draws: (R, V)."""
+    drawn = _checked_draws(draws, len(truth))
+    matching = match_detections(truth, predictions, [threshold])
+    bins = length_bins(matching.truth.ends - matching.truth.starts, edges)
+    found = matching.found[0]
+    of_detection = np.where(found >= 0, bins[found], -1)
+    results = []
+    for index in range(len(edges) - 1):
+        counted, inside = (found < 0) | (of_detection == index), bins == index
+        part = replace(matching, truth=matching.truth[inside], detections=matching.detections[counted])
+        part = replace(part, found=np.where(found[counted] >= 0, 0, -1)[None], ignored=matching.ignored[:, counted])
+        rankings = [_ranking(part, label, len(truth)) for label in range(len(matching.classes))]
+        samples = _map_of_draws(rankings, drawn)
+        point = _map_of_draws(rankings, np.ones((1, len(truth)), np.intp))[0]
+        results.append(BootstrapResult(matching.thresholds, point, samples))
+    return results
 
 
 def mean_over_seeds(results: Sequence[BootstrapResult], seed_draws: ArrayLike | None = None) -> BootstrapResult:

@@ -102,6 +102,14 @@ def oracle_reach(config: Config, stride: float) -> int | None:
     return _protect_positions(model, stride)
 
 
+def training_reach(config: Config, stride: float) -> int | None:
+    """The same in training: also with `model.paper.protection: training`, which is told nothing afterwards."""
+    model = config.model
+    if isinstance(model, ZoomSection) and model.pruning and model.paper.protection == "training":
+        return _protect_positions(model, stride)
+    return oracle_reach(config, stride)
+
+
 def _protect_positions(model: ZoomSection, stride: float) -> int | None:
     if model.paper.protection == "none":
         return None

@@ -44,7 +44,7 @@ from temporalzoom.runs.network import (
     backbone_from_config,
     distance_scales,
     model_from_config,
-    oracle_reach,
+    training_reach,
     video_model_from_config,
 )
 from temporalzoom.training.batches import Batch, training_batch
@@ -265,7 +265,7 @@ def _batch(model: nn.Module, split: Split, config: Config, index: int, augmentat
     """The batch of this index: of features, or of frames for a model that begins with them."""
     options = config.training
     which = (split, config.seed, index, options.batch_size, options.length, config.bdr)
-    reach, scales = oracle_reach(config, split.samples[0].grid.stride), distance_scales(config)
+    reach, scales = training_reach(config, split.samples[0].grid.stride), distance_scales(config)
     if isinstance(model, VideoDetector):
         return video_batch(*which, model.trunk.size, config.backbone.augment, reach, scales)
     return training_batch(*which, reach, augmentation, scales)
