@@ -25,7 +25,7 @@ SYSTEMS = {
         "model.pruning=true", "model.paper.supervision=penalty", "model.paper.tau_min=0.5",
         "model.paper.hysteresis=hold", "training.assignment=both", "inference.refine=snap",
     ],
-    "uniform-1": ["model.name=uniform-1", "model.heads=2", "bdr.scales=all"],
+    "uniform-1": ["model.name=uniform-1", "model.heads=2", "bdr.scales=sqrt"],
     "hard suppression": ["model.name=uniform-1", "model.heads=2", "inference.suppression=hard"],
     "actionformer": ["model.name=actionformer", "model.heads=2"],
     "tridet": ["model.name=tridet", "model.bins=4"],

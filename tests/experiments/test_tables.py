@@ -22,14 +22,18 @@ from temporalzoom.models.inputs import Stem
 from temporalzoom.runs.network import model_from_config
 from temporalzoom.timegrid import TimeGrid
 
-NAMES = ["components", "depth", "layers", "ours", "retrofit", "strides", "systems"]
+NAMES = """
+    capacity combination components depth extraction gradients hysteresis layers lengths losses ours paper penalty
+    pruning refinement retrofit stride strides systems
+""".split()
+ONLY_OF = {"strides": ["sbhar"], "stride": ["zoombench", "zoombench-context"]}
 
 
 @pytest.mark.parametrize("name", table_names())
 def test_every_system_of_every_table_has_a_configuration(name):
     table = find_table(name)
     assert table.SUMMARY and len(table.SUMMARY) < 100
-    assert data_sets_of(table) == (["sbhar"] if name == "strides" else list(DATA_SETS))
+    assert data_sets_of(table) == ONLY_OF.get(name, list(DATA_SETS))
     for data_set in data_sets_of(table):
         for settings in table.trainings(data_set).values():
             config = training_config(data_set, None, 0, settings)
@@ -50,10 +54,10 @@ def test_what_is_compared_is_trained():
 
 def test_a_new_table_is_one_new_file(tmp_path, monkeypatch):
     assert table_names() == NAMES
-    (tmp_path / "gradients.py").write_text('"""One more."""\nSUMMARY = "of gradients"\n')
+    (tmp_path / "anew.py").write_text('"""One more."""\nSUMMARY = "of something"\n')
     monkeypatch.setattr(tables, "__path__", [*tables.__path__, str(tmp_path)])
-    assert "gradients" in table_names() and find_table("gradients").SUMMARY == "of gradients"
-    del sys.modules[f"{tables.__name__}.gradients"]
+    assert "anew" in table_names() and find_table("anew").SUMMARY == "of something"
+    del sys.modules[f"{tables.__name__}.anew"]
 
 
 def test_systems_of_one_name_are_the_same_in_all_tables():
@@ -156,7 +160,7 @@ def test_unknown_names_are_answered_with_the_known(tmp_path):
             "data_set": "sbahr"
         },
         r"no table 'component'; did you mean 'components'\?": {"table": "component"},
-        r"no table 'x'; there are components, depth, layers, ours": {"table": "x"},
+        r"no table 'x'; there are capacity, combination, ": {"table": "x"},
         r"--systems: table ours has no 'tznn'; there are uniform-6,": {"systems": ["tznn"]},
         r"strides: is about sbhar, .*not about tug": {"data_set": "tug", "table": "strides"},
         r"--root: zoombench has no folder": {"root": tmp_path},

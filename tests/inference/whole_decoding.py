@@ -70,7 +70,7 @@ def collect(parts, options):
             buffer = buffer.take(buffer.positions >= decided - span)
     chosen, lost = decide(buffer, decided, np.inf, limit, span)
     found, cut = joined([*kept, chosen]), max(cut, lost)
-    together = Fields(*map(np.concatenate, zip(*fields, strict=True))) if fields else None
+    together = Fields.joined(fields) if fields else None
     return found.take(np.argsort(-found.scores, kind="stable")), together, cut
 
 

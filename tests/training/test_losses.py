@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from temporalzoom.training.losses import focal_loss, gaussian_nll, interval_diou, interval_giou
+from temporalzoom.training.losses import boundary_loss, focal_loss, gaussian_nll, interval_diou, interval_giou
 
 logits = st.floats(-15, 15)
 shares = st.floats(0, 1)
@@ -136,3 +136,29 @@ def test_diou_is_iou_less_the_distance_of_the_centres(start, true_start, length,
     apart = ((start + end) / 2 - (true_start + true_end) / 2) / (max(end, true_end) - min(start, true_start))
     found = interval_diou(*(number(x) for x in (start, end, true_start, true_end)))
     assert found.item() == pytest.approx(iou - apart**2, abs=1e-9)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 2.0])
+def test_boundary_loss_is_least_where_the_probability_is_the_gaussian(gamma):
+    distances = torch.tensor([[[-8.0], [-1.0], [0.0], [0.5], [8.0]]])
+    target = torch.tensor([[[0.0], [math.exp(-0.5)], [1.0], [math.exp(-0.125)], [0.0]]])
+    valid = torch.ones(1, 5, 1, dtype=torch.bool)
+    logits = torch.logit(target, 1e-7).requires_grad_()
+    best = boundary_loss(logits, distances, valid, gamma, 8.0)
+    (gradient,) = torch.autograd.grad(best, logits)
+    assert gradient.abs().max() < 1e-5
+    assert boundary_loss(logits.detach() + 1, distances, valid, gamma, 8.0) > best
+    # Only what is valid counts, and per boundary: twice the same costs the same.
+    valid[0, 1:4] = False
+    assert float(boundary_loss(logits.detach() + 9, distances, valid, gamma, 8.0)) < 0.2
+    wrong = torch.zeros(1, 5, 1)
+    once = boundary_loss(wrong, distances, torch.ones_like(valid), gamma, 8.0)
+    twice = boundary_loss(wrong.repeat(2, 1, 1), distances.repeat(2, 1, 1), torch.ones(2, 5, 1).bool(), gamma, 8.0)
+    assert float(once) == pytest.approx(float(twice))
+
+
+def test_cross_entropy_of_boundaries_by_hand():
+    loss = boundary_loss(
+        torch.zeros(1, 4, 1), torch.tensor([[[0.0], [9.0], [9.0], [9.0]]]), torch.ones(1, 4, 1), 0, None
+    )
+    assert float(loss) == pytest.approx(4 * math.log(2))

@@ -278,8 +278,7 @@ def test_every_scale_has_its_weight(model, kind, power, tiny_config, tiny_split)
     words = [
         f"model.name={model}",
         "model.levels=3",
-        "bdr.scales=all",
-        f"bdr.scale_weight={kind}",
+        f"bdr.scales={kind}",
     ]
     config = tiny_config(*words)
     scales = distance_scales(config)

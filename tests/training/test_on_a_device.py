@@ -32,7 +32,7 @@ NETWORKS = {
     "uniform, one to one": "model.name=uniform-1 training.assignment=hungarian training.box_loss=diou",
     "uniform, global attention": "model.name=uniform-1 model.window=null",
     "uniform, levels": "model.name=uniform-1 model.levels=3",
-    "uniform, levels of convolutions": "model.name=uniform-1 model.levels=3 model.head=convolution bdr.scales=all",
+    "uniform, levels of convolutions": "model.name=uniform-1 model.levels=3 model.head=convolution bdr.scales=sqrt",
     "tzn": TZN,
     "tzn, sees active ones": TZN + "model.zoom=0",
     "tzn, layers": TZN + "model.paper.combine=layers",
@@ -47,7 +47,7 @@ NETWORKS = {
     "tzn, recomputed": TZN + "model.checkpoint_deep=true",
     "tzn, levels": TZN + "model.levels=3 model.head=convolution",
     "actionformer": "model.name=actionformer model.drop_path=0.2" + PYRAMID,
-    "actionformer, global attention": "model.name=actionformer model.window=null bdr.scales=all" + PYRAMID,
+    "actionformer, global attention": "model.name=actionformer model.window=null bdr.scales=sqrt" + PYRAMID,
     "tridet": "model.name=tridet training.quality_power=1" + PYRAMID,
     "temporalmaxer": "model.name=temporalmaxer training.box_loss=diou" + PYRAMID,
     "bmn": "model.name=bmn model.durations=8 model.samples=4",
@@ -138,7 +138,7 @@ def test_a_tensor_in_the_wrong_place_is_noticed(device, monkeypatch, tiny_config
 
 
 def test_a_batch_moves_as_a_whole(device, tiny_config, tiny_split):
-    config = tiny_config("model.levels=2", "bdr.scales=all")
+    config = tiny_config("model.levels=2", "bdr.scales=sqrt")
     batch = loop._batch(network(config, tiny_split), tiny_split, config, 0, None)
     batch.boundaries = batch.mask.clone()
     moved = batch.to(device)

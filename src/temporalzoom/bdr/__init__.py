@@ -36,6 +36,7 @@ All positions are real-valued grid units (one feature vector = 1).
         return extract_boundaries(distances[:, 0])[0], extract_boundaries(distances[:, 1])[0]
 '''
 
+from .classification import extract_peaks, hybrid_field, peak_field
 from .extraction import combine_with_probabilities, extract_boundaries, known_stretch
 from .head import DistanceHead
 from .loss import distance_loss, distance_loss_terms, distance_nll
@@ -54,8 +55,11 @@ __all__ = [
     "distance_targets",
     "distance_weights",
     "extract_boundaries",
+    "extract_peaks",
+    "hybrid_field",
     "jump_mask",
     "known_stretch",
     "newton_path",
+    "peak_field",
     "refine_segments",
 ]

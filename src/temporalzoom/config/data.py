@@ -59,7 +59,7 @@ class AnnotatedFiles(Splits):
     prefix: str = ""
     """what the names of feature files begin with, such as `v_`"""
     stride: Positive | None = None
-    """frames between two feature vectors; null: `tzoom extract` left word beside them"""
+    """frames between two feature vectors; null: `tzoom extract` left word beside them; of `zoombench`: 4 frames"""
     window: NotNegative | None = None
     """frames that a feature vector covers; null: the stride"""
     fps: Positive | None = None
@@ -192,12 +192,12 @@ class ZoomBenchData(Section):
     fold: ClassVar[int] = 0
     class_agnostic: ClassVar[bool] = False
     fps: ClassVar[None] = None
-    stride: ClassVar[None] = None
     window: ClassVar[None] = None
     train_subset: ClassVar[str] = "train"
     test_subset: ClassVar[str] = "test"
 
     source: Literal["zoombench"]
+    stride: Positive | None = None
     seed: FromZero | None = None
     """of `zoombench`: what the sequences are drawn from; null: the seed of the training"""
     sequences: Length = 96
@@ -205,7 +205,7 @@ class ZoomBenchData(Section):
     test_sequences: Length = 48
     """of `zoombench`: test sequences"""
     length: Length = 512
-    """of `zoombench`: positions per sequence"""
+    """of `zoombench`: positions per sequence; with another `data.stride`, as many as there are in the same time"""
     validation: bool = False
     """of `zoombench`, for tuning: other sequences play the test, and the real test sequences stay unseen"""
 

@@ -41,6 +41,7 @@ MOVED: dict[str, str] = {
     "bdr.far_weight": "is gone; far positions weigh 0.05",
     "bdr.alpha": "is gone; the slope term has weight 0.1",
     "bdr.variance_weight": "is gone; the variance of distances is learned with weight 0.1",
+    "bdr.scale_weight": "is bdr.scales now, with the values one, sqrt and inverse",
     "augment.gain": "is gone",
     "augment.splice": "is gone; it changed nothing that shows",
     "training.center_radius": "is gone; it is 1.5 strides",

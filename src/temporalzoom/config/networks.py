@@ -96,8 +96,8 @@ class PaperVariants(Section):
     """how the surroundings of a position are read for its uncertainty: by a convolution, or by three local layers"""
     deep_window: Reach = 32
     """with `zoom` 0: how far apart two active positions may be to attend to each other"""
-    supervision: Literal["value", "penalty"] = "value"
-    """how tau is learned: from the measured value of depth, or from the detection loss with a linear penalty"""
+    supervision: Literal["value", "penalty", "stopped"] = "value"
+    """how tau is learned: from the measured value of depth, or by a linear penalty; `stopped`: not where tau < 0.3"""
     tau_min: Share | None = None
     """fixed threshold of tau for going deep; null: the threshold that lets `share` of the positions pass"""
     hysteresis: Literal["none", "hold", "deadzone"] = "none"
@@ -108,10 +108,10 @@ class PaperVariants(Section):
     """with `pruning`: share of the positions that are kept"""
     protect_frames: NotNegative = 12.0
     """with `pruning`: frames around predicted boundaries that are never pruned"""
-    protection: Literal["predicted", "oracle", "none"] = "predicted"
-    """with `pruning`: around which boundaries; `oracle`, the true ones, is an ablation and not a result"""
+    protection: Literal["predicted", "oracle", "training", "none"] = "predicted"
+    """with `pruning`: around which boundaries; `oracle`: the true ones, no result; `training`: in training only"""
     compute_weight: NotNegative = 0.05
-    """lambda_c, with supervision `penalty`"""
+    """lambda_c, with supervision `penalty` or `stopped`"""
     prune_weight: NotNegative = 0.01
     """lambda_p, with `pruning`"""
     uncertainty_weight: NotNegative = 0.1
@@ -128,8 +128,10 @@ class PaperVariants(Section):
 
     @model_validator(mode="after")
     def _penalty_needs_a_threshold(self) -> PaperVariants:
-        if self.supervision == "penalty" and self.tau_min is None:
-            raise ValueError("supervision: penalty needs tau_min, the fixed threshold that the penalty works against")
+        if self.supervision != "value" and self.tau_min is None:
+            raise ValueError(
+                f"supervision: {self.supervision} needs tau_min, the fixed threshold that the penalty works against"
+            )
         return self
 
 

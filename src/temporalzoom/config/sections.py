@@ -90,6 +90,8 @@ class BDRConfig(Section):
 
     enabled: bool = True
     """predict signed distances to the boundaries, and move segment ends to their zero crossings"""
+    loss: Literal["distance", "bce", "focal", "hybrid"] = "distance"
+    """distances; or, to compare, the probability of a boundary by cross-entropy or focal loss; `hybrid`: both fields"""
     channels: Literal["start_end", "joint"] = "start_end"
     """a field for starts and one for ends, or one for both"""
     radius: Annotated[float, Field(ge=1)] | None = 8.0
@@ -98,10 +100,8 @@ class BDRConfig(Section):
     """standard deviation of the annotated boundaries in positions; smooths the targets"""
     weight: NotNegative = 0.15
     """weight of the distance loss"""
-    scales: Literal["finest", "all"] = "finest"
-    """with several levels: the loss on the finest level, or on every level s ..."""
-    scale_weight: Literal["one", "sqrt", "inverse"] = "sqrt"
-    """... with weight 1, 1/sqrt(s) or 1/s"""
+    scales: Literal["finest", "one", "sqrt", "inverse"] = "finest"
+    """with several levels: the loss on the finest level alone, or on every level s with weight 1, 1/sqrt(s) or 1/s"""
 
     @model_validator(mode="after")
     def _smoothing_fits_the_radius(self) -> BDRConfig:
@@ -111,6 +111,16 @@ class BDRConfig(Section):
                 f"smoothing: at most {limit:.3g} positions fit a radius of {self.radius:g}, got {self.smoothing:g}"
             )
         return self
+
+    @property
+    def classifies(self) -> bool:
+        """Whether the probability of a boundary is predicted."""
+        return self.enabled and self.loss != "distance"
+
+    @property
+    def measures(self) -> bool:
+        """Whether distances are predicted."""
+        return self.enabled and self.loss in ("distance", "hybrid")
 
 
 class TrainingConfig(Section):

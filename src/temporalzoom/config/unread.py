@@ -68,7 +68,7 @@ def _has_variances(config: Config) -> bool:
     return isinstance(config.model, EncoderSection) or config.bdr.enabled
 
 
-_BDR = ("bdr.channels", "bdr.radius", "bdr.smoothing", "bdr.weight", "bdr.scales", "bdr.scale_weight")
+_BDR = ("bdr.loss", "bdr.channels", "bdr.radius", "bdr.smoothing", "bdr.weight", "bdr.scales")
 # What only a predicted depth reads.
 _DECIDED_BY_TAU = tuple(
     f"model.paper.{key}"
@@ -91,7 +91,17 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(("inference.max_move",), lambda c: c.inference.refine == "none", "inference.refine is none"),
     Rule(("bdr.scales",), lambda c: c.model.levels == 1, "the model has a single level"),
-    Rule(("bdr.scale_weight",), lambda c: c.bdr.scales == "finest", "bdr.scales is finest"),
+    Rule(("bdr.scales",), lambda c: c.bdr.enabled and not c.bdr.measures, "bdr.loss predicts no distances"),
+    Rule(
+        ("bdr.loss",),
+        lambda c: not isinstance(c.model, EncoderSection),
+        "only uniform-N and tzn can classify boundaries",
+    ),
+    Rule(
+        ("inference.min_slope", "inference.boundary_window"),
+        lambda c: c.bdr.classifies,
+        "bdr.loss finds boundaries by their probability",
+    ),
     Rule(
         ("training.assignment",),
         lambda c: c.model.levels > 1,
@@ -201,8 +211,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         ("model.share",),
-        lambda c: _is(c, supervision="penalty"),
-        "with model.paper.supervision=penalty the threshold is model.paper.tau_min",
+        lambda c: _is(c, supervision="penalty") or _is(c, supervision="stopped"),
+        "with a penalty (model.paper.supervision) the threshold is model.paper.tau_min",
     ),
     Rule(
         ("model.paper.head_width",),

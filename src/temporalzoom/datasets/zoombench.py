@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,12 +81,18 @@ class ZoomBench:
     @classmethod
     def of(cls, data: ZoomBenchData) -> ZoomBench:
         """The benchmark that a configuration asks for."""
-        return cls(sequences=data.sequences, test_sequences=data.test_sequences, length=data.length)
+        return cls(sequences=data.sequences, test_sequences=data.test_sequences, **strided(data, cls.stride))
 
     @classmethod
     def parse(cls, knobs: Sequence[str]) -> ZoomBench:
         """From `key=value`, as they are typed."""
         return cls(**parse_knobs(cls, knobs))
+
+
+def strided(data: ZoomBenchData, stride: float) -> dict[str, Any]:
+    """The stride that a configuration asks for, and so many positions that sequences last as long as with the usual."""
+    wanted = stride if data.stride is None else data.stride
+    return {"stride": wanted, "length": int((data.length - 1) * stride / wanted + 1e-9) + 1}
 
 
 def zoombench_classes(bench: ZoomBench) -> tuple[str, ...]:

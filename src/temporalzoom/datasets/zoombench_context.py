@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from temporalzoom.config import ZoomBenchContextData
 from temporalzoom.datasets.samples import Split
-from temporalzoom.datasets.zoombench import ZoomSample
+from temporalzoom.datasets.zoombench import ZoomSample, strided
 from temporalzoom.datasets.zoombench_grammar import (
     GIVES_UP,
     KEEPS,
@@ -109,8 +109,8 @@ class ContextBench:
     @classmethod
     def of(cls, data: ZoomBenchContextData) -> ContextBench:
         """The benchmark that a configuration asks for."""
-        knobs = ("sequences", "test_sequences", "length", "between", *SHARES)
-        return cls(**{knob: getattr(data, knob) for knob in knobs})
+        knobs = ("sequences", "test_sequences", "between", *SHARES)
+        return cls(**{knob: getattr(data, knob) for knob in knobs}, **strided(data, cls.stride))
 
     @classmethod
     def parse(cls, knobs: Sequence[str]) -> ContextBench:

@@ -184,16 +184,22 @@ def differences(
     comparisons: Sequence[tuple[str, str]],
     resamples: int,
     console: Console | None = None,
+    models: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """`{"tzn - uniform-6": {"0.7": {"value", "low", "high", "p"}}}`, in percent.
 
-    p is that of one difference: what a table shows of them is corrected together, when it is read.
+    p is that of one difference: what a table shows of them is corrected together, when it is read. models: whose
+    networks each of them has; those of the same ones are paired by network too.
     """
+    whose = models or {name: name for name in predictions}
     table: dict[str, dict[str, dict[str, float]]] = {}
     for first, second in track(comparisons, "differences", console, "pairs"):
         if first not in predictions or second not in predictions:
             continue
-        found = paired_difference(truth, predictions[first], predictions[second], THRESHOLDS, resamples)
+        same = whose[first] == whose[second]
+        found = paired_difference(
+            truth, predictions[first], predictions[second], THRESHOLDS, resamples, same_models=same
+        )
         rows = {f"{t:g}": found.by_threshold[t] for t in THRESHOLDS}
         if found.average is not None:
             rows["average"] = found.average

@@ -26,9 +26,10 @@ class Interval:
     low: float
     high: float
     p: float | None = None
+    digits: int = 1
 
     def __str__(self) -> str:
-        return marked(self.value, self.low, self.high, self.p, scale=1)
+        return marked(self.value, self.low, self.high, self.p, scale=1, digits=self.digits)
 
     def in_two_lines(self) -> str:
         """The value with its star above the interval: half as wide."""

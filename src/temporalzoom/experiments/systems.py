@@ -54,6 +54,14 @@ COMPETITORS: dict[str, tuple[str, ...]] = {
         "model.paper.protection=none",
     ),
 }
+# tau as the paper learns it: from the detection loss, against a linear penalty and a fixed threshold.
+PENALTY: tuple[str, ...] = (*TZN, "model.paper.supervision=penalty", "model.paper.tau_min=0.5")
+# Boundaries that are classified, in the place of distances; and both.
+CLASSIFIERS: dict[str, tuple[str, ...]] = {
+    "uniform-6+bce": ("model.name=uniform-6", "bdr.loss=bce"),
+    "uniform-6+focal": ("model.name=uniform-6", "bdr.loss=focal"),
+    "uniform-6+hybrid": ("model.name=uniform-6", "bdr.loss=hybrid"),
+}
 # A network without adaptive depth: how many layers and how wide, so that it costs what tzn does, `sizing` finds.
 DENSE = "dense"
 REFERENCES: dict[str, tuple[str, ...]] = {
@@ -66,6 +74,7 @@ SYSTEMS: dict[str, tuple[str, ...]] = {
     **{f"{name}+bdr+zoom": (*DETECTORS[name], *ZOOM) for name in PYRAMIDS},
     "tzn": TZN,
     **CONTROLS,
+    **CLASSIFIERS,
     **REFERENCES,
 }
 

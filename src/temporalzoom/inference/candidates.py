@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -38,10 +38,20 @@ class Candidates:
 
 
 class Fields(NamedTuple):
-    """The distance fields of a whole recording and their log variances, (T, K) each."""
+    """The distance fields of a whole recording and their log variances, (T, K) each; of a network that classifies
+    boundaries also their logits, (T, K). One that does nothing else has distances of (T, 0)."""
 
     distances: NDArray[np.floating]
     log_variance: NDArray[np.floating]
+    boundary_logits: NDArray[np.floating] | None = None
+
+    def map(self, function: Callable[[NDArray[np.floating]], NDArray[np.floating]]) -> Fields:
+        return Fields(*(None if column is None else function(column) for column in self))  # type: ignore[arg-type]
+
+    @staticmethod
+    def joined(parts: Sequence[Fields]) -> Fields:
+        columns = zip(*parts, strict=True)
+        return Fields(*(None if column[0] is None else np.concatenate(column) for column in columns))  # type: ignore[arg-type]
 
 
 class Rows(NamedTuple):
@@ -105,9 +115,12 @@ def step_by_step(parts: Iterable[Outputs], options: InferenceConfig) -> Iterator
         rows = _rows(part, length, options.min_score)
         length += _length(part)
         fields = None
+        # Copies: a view would keep all of the window that it was cut from.
+        logits = None if part.boundary_logits is None else part.boundary_logits.numpy().copy()
         if part.distances is not None and part.distance_log_variance is not None:
-            # Copies: a view would keep all of the window that it was cut from.
-            fields = Fields(part.distances.numpy().copy(), part.distance_log_variance.numpy().copy())
+            fields = Fields(part.distances.numpy().copy(), part.distance_log_variance.numpy().copy(), logits)
+        elif logits is not None:
+            fields = Fields(logits[:, :0], logits[:, :0], logits)
         new = rows = rows._replace(order=np.arange(count, count + len(rows.scores)))
         buffer = rows if buffer is None else joined([buffer, rows])
         if span is None:
@@ -140,7 +153,7 @@ def collect_rows(parts: Iterable[Outputs], options: InferenceConfig) -> tuple[Ro
     found, fields = joined([step.rows for step in steps]), [step.fields for step in steps if step.fields is not None]
     if steps[-1].alive is not None:
         found = found.take(np.isin(found.order, steps[-1].alive))
-    together = Fields(*map(np.concatenate, zip(*fields, strict=True))) if fields else None
+    together = Fields.joined(fields) if fields else None
     return found.take(_best_first(found)), together, steps[-1].cut
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from temporalzoom.bdr import assumed_box_variance, refine_segments
 from temporalzoom.config import InferenceConfig
 from temporalzoom.inference.candidates import Candidates, Fields, Rows, joined, step_by_step
-from temporalzoom.inference.fields import FieldWindow
+from temporalzoom.inference.fields import FieldWindow, as_distances
 from temporalzoom.inference.nms import suppress_in_time, vote
 from temporalzoom.inference.settling import Boxes, ReachesBack, Settling, joined_boxes
 from temporalzoom.models import Outputs
@@ -143,6 +143,8 @@ def _decoded(
     for step in step_by_step(parts, options):
         if options.refine != "none":
             fields.add(step.fields)
+            if step.fields is not None and step.fields.boundary_logits is not None:
+                horizon = np.inf  # as with `snap`, any peak may be the nearest
         rows = step.rows if rows is None else joined([rows, step.rows])
         if step.alive is not None:
             rows = rows.take(np.isin(rows.order, step.alive))
@@ -208,7 +210,7 @@ def _boxes(rows: Rows, window: FieldWindow, grid: TimeGrid, duration: float, opt
     """Refined and weighed; slice by slice, as what is computed on the way takes several times the room."""
     fields = window.whole()
     if fields is not None and options.refine != "none":
-        fields = Fields(*(column.astype(np.float64) for column in fields))
+        fields = as_distances(fields.map(lambda column: column.astype(np.float64)))
     parts = []
     for first in range(0, max(len(rows.scores), 1), SLICE):
         some = rows.take(np.arange(len(rows.scores))[first : first + SLICE])

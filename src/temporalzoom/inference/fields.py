@@ -5,10 +5,24 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from temporalzoom.bdr import known_stretch, newton_path
+from temporalzoom.bdr import hybrid_field, known_stretch, newton_path, peak_field
 from temporalzoom.config import InferenceConfig
 from temporalzoom.inference.candidates import Candidates, Fields
 from temporalzoom.inference.settling import ReachesBack
+
+
+def as_distances(fields: Fields) -> Fields:
+    """Distance fields alone: of a network that classifies boundaries, those to its peaks, or to the boundaries that its
+    distances and its peaks find together."""
+    if fields.boundary_logits is None:
+        return fields
+    probability = 1 / (1 + np.exp(-fields.boundary_logits.astype(np.float64).clip(-60, 60)))
+    probability = np.nan_to_num(probability)
+    if not fields.distances.shape[1]:
+        found = [peak_field(column) for column in probability.T]
+        return Fields(np.stack([field for field, _ in found], 1), np.stack([spread for _, spread in found], 1))
+    columns = zip(fields.distances.T, probability.T, strict=True)
+    return Fields(np.stack([hybrid_field(*column) for column in columns], 1), fields.log_variance)
 
 
 class FieldWindow:
@@ -26,13 +40,14 @@ class FieldWindow:
         if before > self.first and self._parts:
             whole = self.whole()
             assert whole is not None
-            self._parts = [Fields(*(column[before - self.first :].copy() for column in whole))]
+            kept = before - self.first
+            self._parts = [whole.map(lambda column: column[kept:].copy())]
             self.first = before
 
     def whole(self) -> Fields | None:
         """All that is kept, (T', K) each; None without BDR."""
         if len(self._parts) > 1:
-            self._parts = [Fields(*map(np.concatenate, zip(*self._parts, strict=True)))]
+            self._parts = [Fields.joined(self._parts)]
         return self._parts[0] if self._parts else None
 
     def ready(self, candidates: Candidates) -> NDArray[np.bool_]:

@@ -30,6 +30,8 @@ class ExportedForm(nn.Module):
             raise InputError(f"model.name: {name} cannot be exported; uniform-N and tzn can")
         if isinstance(model, RoutedZoom) or (isinstance(model, TemporalZoom) and model.allocation != "tau"):
             raise InputError("model.paper.allocation: only a network whose depth is predicted (tau) can be exported")
+        if model.heads.boundary is not None:
+            raise InputError("bdr.loss: only a network that predicts distances alone can be exported")
         self.model = model
         raw = RAW_NAMES if model.heads.distance is not None else RAW_NAMES[:3]
         self.adaptive = isinstance(model, TemporalZoom)

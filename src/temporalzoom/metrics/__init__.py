@@ -1,6 +1,7 @@
 """Metrics: pure functions on annotations and predictions, both `{video name: Segments}`."""
 
 from temporalzoom.metrics.boundaries import BoundaryErrors, boundary_errors
+from temporalzoom.metrics.boundary_sets import boundary_chamfer, chamfer_distance, peak_sharpness
 from temporalzoom.metrics.detection import (
     DetectionResult,
     average_precision,
@@ -28,10 +29,13 @@ __all__ = [
     "average_precision",
     "average_recall",
     "best_thresholds",
+    "boundary_chamfer",
     "boundary_errors",
+    "chamfer_distance",
     "evaluate_by_length",
     "evaluate_detections",
     "match_detections",
+    "peak_sharpness",
     "per_class_table",
     "per_length_table",
     "precision_recall",

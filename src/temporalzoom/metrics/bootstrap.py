@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporalzoom.errors import InputError
+from temporalzoom.metrics.lengths import length_bins
 from temporalzoom.metrics.matching import Matching, match_detections
 from temporalzoom.metrics.pairs import Booleans, Floats, Integers
 from temporalzoom.segments import Segments
@@ -113,6 +114,32 @@ def bootstrap_map(
     return BootstrapResult(matching.thresholds, point, np.concatenate(samples))
 
 
+def bootstrap_map_by_length(
+    truth: Mapping[str, Segments],
+    predictions: Mapping[str, Segments],
+    threshold: float,
+    edges: Sequence[float],
+    draws: ArrayLike,
+) -> list[BootstrapResult]:
+    """The same of each length bin, as `evaluate_by_length` has it: its own instances are the positives, detections of
+    the others do not count. NaN where a resample has no instance of the bin. draws: (R, V)."""
+    drawn = _checked_draws(draws, len(truth))
+    matching = match_detections(truth, predictions, [threshold])
+    bins = length_bins(matching.truth.ends - matching.truth.starts, edges)
+    found = matching.found[0]
+    of_detection = np.where(found >= 0, bins[found], -1)
+    results = []
+    for index in range(len(edges) - 1):
+        counted, inside = (found < 0) | (of_detection == index), bins == index
+        part = replace(matching, truth=matching.truth[inside], detections=matching.detections[counted])
+        part = replace(part, found=np.where(found[counted] >= 0, 0, -1)[None], ignored=matching.ignored[:, counted])
+        rankings = [_ranking(part, label, len(truth)) for label in range(len(matching.classes))]
+        samples = _map_of_draws(rankings, drawn)
+        point = _map_of_draws(rankings, np.ones((1, len(truth)), np.intp))[0]
+        results.append(BootstrapResult(matching.thresholds, point, samples))
+    return results
+
+
 def mean_over_seeds(results: Sequence[BootstrapResult], seed_draws: ArrayLike | None = None) -> BootstrapResult:
     """The mean of a system's S trained models, in every resample of recordings.
 
@@ -146,6 +173,7 @@ def paired_difference(
     seed: int = 0,
     level: float = 0.95,
     resample_seeds: bool = True,
+    same_models: bool = False,
 ) -> PairedDifference:
     """mAP of system a minus mAP of system b; each is the mean over the predictions of its models, one per seed.
 
@@ -153,13 +181,15 @@ def paired_difference(
     resample_seeds: also draw models anew (`draw_seeds`), for each system on its own, since equal seeds of different
     systems have nothing in common. The question is then whether the method is better; without, whether these models
     are. It is the default because it is the claim usually made; a system with one model brings no variation of seeds
-    to the interval, which then is about that model, and with two models the variation is hardly known.
+    to the interval, which then is about that model, and with two models the variation is hardly known. same_models:
+    both are predictions of the same networks, in this order, read in two ways; they are then drawn together.
     """
     draws = draw_recordings(len(truth), resamples, seed)
     means = []
     for side, system in enumerate((predictions_a, predictions_b)):
         results = [bootstrap_map(truth, predictions, thresholds, draws=draws) for predictions in system]
-        seed_draws = draw_seeds(len(results), resamples, 2 * seed + side) if resample_seeds and results else None
+        drawn = 2 * seed + (0 if same_models else side)
+        seed_draws = draw_seeds(len(results), resamples, drawn) if resample_seeds and results else None
         means.append(mean_over_seeds(results, seed_draws))
     a, b = means
 
@@ -171,6 +201,23 @@ def paired_difference(
 
     average = difference(AVERAGED) if set(AVERAGED) <= set(a.thresholds) else None
     return PairedDifference({threshold: difference([threshold]) for threshold in a.thresholds}, average)
+
+
+def bootstrap_mean(
+    values: ArrayLike, resamples: int = RESAMPLES, seed: int = 0, seed_side: int = 0
+) -> tuple[float, Floats]:
+    """The mean of a number per model and recording, values (S, V), NaN where there is none: the point, and (R,) of
+    resampled recordings and models. Equal seeds draw the same recordings; seed_side: of systems whose models have
+    nothing in common, different ones."""
+    table = np.asarray(values, np.float64)
+    drawn = draw_recordings(table.shape[1], resamples, seed).astype(np.float64)
+    known = ~np.isnan(table)
+    sums, counts = drawn @ np.where(known, table, 0.0).T, drawn @ known.T.astype(np.float64)  # (R, S)
+    models = draw_seeds(len(table), resamples, 2 * seed + seed_side).astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        samples = (sums / counts * models).sum(1) / models.sum(1)
+        means = np.where(known, table, 0.0).sum(1) / known.sum(1)
+    return float(means.mean()), samples
 
 
 def bootstrap_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from temporalzoom.errors import InputError
 from temporalzoom.metrics.detection import precision_table
@@ -41,6 +41,14 @@ class LengthResult:
         return np.where(counts > 0, mean, np.nan)
 
 
+def length_bins(lengths: ArrayLike, edges: Sequence[float]) -> NDArray[np.intp]:
+    """Which bin each length (N,) belongs to; -1 and the number of bins: below and above all of them."""
+    if len(edges) < 2 or not all(low < high for low, high in pairwise(edges)):
+        raise InputError(f"length edges must increase, got {tuple(edges)}")
+    # Rounded: 18.4 s - 15.4 s is 2.9999999999999982 in floating point, and belongs to the bin that begins at 3 s.
+    return np.asarray(np.searchsorted(edges, np.round(lengths, 6), side="right") - 1, np.intp)
+
+
 def evaluate_by_length(
     truth: Mapping[str, Segments],
     predictions: Mapping[str, Segments],
@@ -58,12 +66,8 @@ def evaluate_by_length(
     compare two systems, not one bin with another. With the one bin (0, inf) this is `evaluate_detections`.
     """
     edges = tuple(float(edge) for edge in edges)
-    if len(edges) < 2 or not all(low < high for low, high in pairwise(edges)):
-        raise InputError(f"length edges must increase, got {edges}")
     matching = match_detections(truth, predictions, thresholds, protocol, ambiguous, unknown_videos)
-    # Rounded: 18.4 s - 15.4 s is 2.9999999999999982 in floating point, and belongs to the bin that begins at 3 s.
-    lengths = np.round(matching.truth.ends - matching.truth.starts, 6)
-    bin_of_instance = np.searchsorted(edges, lengths, side="right") - 1
+    bin_of_instance = length_bins(matching.truth.ends - matching.truth.starts, edges)
     hit = matching.found >= 0
     bin_of_detection = np.where(hit, bin_of_instance[matching.found], -1)
 

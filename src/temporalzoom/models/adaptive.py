@@ -46,6 +46,8 @@ Context = Surroundings | TokenLayout
 
 # How quickly tau rises around its threshold.
 SHARPNESS = 6.0
+# With supervision `stopped`: positions with a smaller tau do not teach the depth predictor.
+STOPPED = 0.3
 # Channels of `shallow_evidence`.
 SHALLOW_EVIDENCE = 4
 
@@ -60,7 +62,8 @@ class DepthOptions:
     one; 0: to the other active ones up to `deep_window` positions away. explore: share of the other positions that run
     in training too, to learn the value of depth there; 1: all.
     budget: at inference, the share of positions with the highest tau that enter the deep path, instead of a threshold.
-    supervision: `value`, tau learns from its own target only; `penalty`, from the detection loss through the mixture.
+    supervision: `value`, tau learns from its own target only; `penalty`, from the detection loss through the mixture;
+    `stopped`, the same, but not where it is below STOPPED.
 
     combine: how both paths become one output. `residual`: shallow + tau * (deep - shallow). `logits`: the same on
     layer-normalized logits, the "logit-space blending" of the paper's appendix; after it logits are comparable between
@@ -97,7 +100,7 @@ class DepthOptions:
     budget: float | None = None
     hysteresis: Hysteresis = "none"
     band: float = 0.05
-    supervision: Literal["value", "penalty"] = "value"
+    supervision: Literal["value", "penalty", "stopped"] = "value"
     allocation: Allocation = "tau"
     seed: int = 0
     execution: Literal["sparse", "dense"] = "sparse"
@@ -209,6 +212,8 @@ class AdaptiveDepth(nn.Module, ABC):
             tau = self._steady(self._tau(logits, mask))
             if self.supervision == "value":  # depth costs the detection loss nothing: it would ask for it everywhere
                 tau = tau.detach()
+            elif self.supervision == "stopped":
+                tau = torch.where(tau < STOPPED, tau.detach(), tau)
         importance, kept = torch.ones_like(unknown), mask
         if self.importance is not None:
             # Added to the depth predictor's logits: an untrained pruner must not drop what is worth depth.

@@ -52,10 +52,23 @@ def distance_head(width: int, channels: int | None, hidden_width: int | None = N
     return DistanceHead(width, channels, hidden_width or width // 2, variance=True) if channels else None
 
 
+def boundary_head(width: int, channels: int | None) -> nn.Sequential | None:
+    """Logits that a boundary is at a position: what BDR is compared with."""
+    return mlp(width, [prior_logit()] * channels) if channels else None
+
+
 class LevelledHeads(nn.Module):
     """What both forms share: how many levels there are, and what a reading of all of them consists of."""
 
     distance: DistanceHead | None
+    boundary: nn.Module | None
+
+    def _read_boundaries(self, outputs: Outputs, tokens: Tensor) -> None:
+        """Adds what is predicted about boundaries at each of the tokens (..., D)."""
+        if self.distance is not None:
+            outputs.distances, outputs.distance_log_variance = self.distance(tokens)
+        if self.boundary is not None:
+            outputs.boundary_logits = self.boundary(tokens)
 
     def __init__(self, options: LevelOptions) -> None:
         super().__init__()
@@ -96,6 +109,7 @@ class Heads(LevelledHeads):
         options: LevelOptions,
         prior: float = 0.01,
         head_width: int | None = None,
+        boundary_channels: int | None = None,
     ) -> None:
         super().__init__(options)
         self.norm = nn.LayerNorm(width)
@@ -106,6 +120,7 @@ class Heads(LevelledHeads):
         offsets = [2.0, 2.0, 4.0, 4.0] if options.levels == 1 else [0.7, 0.7, 1.0, 1.0]
         self.box = mlp(width, offsets, hidden_width=head_width)
         self.distance = distance_head(width, distance_channels, head_width)
+        self.boundary = boundary_head(width, boundary_channels)
         several = options.levels > 1
         self.coarse = LevelHeads(width, classes, options.levels, width // 2, first=1) if several else None
 
@@ -128,8 +143,7 @@ class Heads(LevelledHeads):
         box = self.box(tokens)
         offsets = torch.exp(box[..., :2].clamp(max=10.0))
         outputs = Outputs(self.classes(tokens), offsets, box[..., 2:])
-        if self.distance is not None:
-            outputs.distances, outputs.distance_log_variance = self.distance(tokens)
+        self._read_boundaries(outputs, tokens)
         return outputs
 
 
@@ -143,11 +157,18 @@ class ConvolutionHeads(LevelledHeads):
     reach = 3
 
     def __init__(
-        self, width: int, classes: int, distance_channels: int | None, options: LevelOptions, zooms: bool
+        self,
+        width: int,
+        classes: int,
+        distance_channels: int | None,
+        options: LevelOptions,
+        zooms: bool,
+        boundary_channels: int | None = None,
     ) -> None:
         super().__init__(options)
         self.all_levels = LevelHeads(width, classes, options.levels, width, first=0)
         self.distance = distance_head(width, distance_channels)
+        self.boundary = boundary_head(width, boundary_channels)
         # Initialized to zero: before training, depth corrects nothing.
         self.norm = nn.LayerNorm(width) if zooms else None
         self.classes = mlp(width, [0.0] * classes, spread=0.0) if zooms else None
@@ -160,8 +181,7 @@ class ConvolutionHeads(LevelledHeads):
         levels = self.all_levels.normed(levels)
         outputs, length = self.all_levels(levels), levels[0].tokens.shape[1]
         finest = outputs.map(lambda x: x[:, :length])
-        if self.distance is not None:
-            finest.distances, finest.distance_log_variance = self.distance(levels[0].tokens)
+        self._read_boundaries(finest, levels[0].tokens)
         if self.levels == 1:
             return Reading(finest)
         return self._reading(finest, outputs.map(lambda x: x[:, length:]), levels[1:], levels[0].mask)
@@ -169,7 +189,11 @@ class ConvolutionHeads(LevelledHeads):
     def _deeper(self, tokens: Tensor, before: Outputs) -> Outputs:
         """Of tokens (..., D) of the deep path: their shallow outputs `before`, corrected."""
         assert self.norm is not None and self.classes is not None and self.box is not None
-        return corrected(self.norm(tokens), before, self.classes, self.box, self.distance)
+        tokens = self.norm(tokens)
+        outputs = corrected(tokens, before, self.classes, self.box, self.distance)
+        if self.boundary is not None:
+            outputs.boundary_logits = self.boundary(tokens)
+        return outputs
 
 
 class DetectorHeads(LevelledHeads):
@@ -230,8 +254,11 @@ def build_heads(
     options: LevelOptions,
     zooms: bool = False,
     head_width: int | None = None,
+    boundary_channels: int | None = None,
 ) -> Heads | ConvolutionHeads:
     """zooms: some tokens will go deeper. head_width: hidden width of the mlp heads, default half of `width`."""
     if form == "mlp":
-        return Heads(width, classes, distance_channels, options, head_width=head_width)
-    return ConvolutionHeads(width, classes, distance_channels, options, zooms)
+        return Heads(
+            width, classes, distance_channels, options, head_width=head_width, boundary_channels=boundary_channels
+        )
+    return ConvolutionHeads(width, classes, distance_channels, options, zooms, boundary_channels)

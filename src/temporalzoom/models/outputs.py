@@ -114,7 +114,8 @@ class Outputs:
     (B, N, C, 2) where they depend on the class; offset_log_variance: (B, N, 2), None where it is not predicted;
     distances and distance_log_variance: (B, T, K), one row per position whatever the points, None without BDR; depth:
     None where every position gets the same. Only in training: level_distances (B, N, K), at all points, in strides of
-    their levels; maps, what `bmn` learns from.
+    their levels; maps, what `bmn` learns from. boundary_logits: (B, T, K), that a boundary is there, of networks that
+    classify boundaries.
     """
 
     logits: Tensor
@@ -126,6 +127,7 @@ class Outputs:
     points: Points | None = None
     level_distances: Tensor | None = None
     maps: BoundaryMaps | None = None
+    boundary_logits: Tensor | None = None
 
     def boxes(self, sequence: Tensor, row: Tensor, labels: Tensor) -> Tensor:
         """The offsets of single rows, each as its class has them: (P,) indices and labels -> (P, 2)."""
@@ -159,6 +161,7 @@ class Outputs:
             None if self.distance_log_variance is None else self.distance_log_variance[0, low:high],
             None if self.depth is None else _map(self.depth, lambda x: x[0, low:high]),
             Points(**columns, valid=points.valid[0, rows]),
+            boundary_logits=None if self.boundary_logits is None else self.boundary_logits[0, low:high],
         )
 
     def blend(self, other: Outputs, weight: Tensor) -> Outputs:

@@ -83,6 +83,8 @@ class RoutedZoom(TemporalZoom):
         confidence: float = 0.9,
         **options: Any,
     ) -> None:
+        if options.get("boundary_channels") is not None:
+            raise ValueError(f"bdr.loss: with model.paper.allocation={allocation} boundaries are not classified")
         layers = options.pop("deep_layers", 7) if allocation == "mixture" else max(depths)
         options |= {"depth": False, "uncertainty": False, "pruning": False, "deep_layers": layers}
         super().__init__(input_width, classes, **options)

@@ -34,6 +34,7 @@ class TemporalZoom(AdaptiveDepth):
         drop_path: float = 0.0,
         layer_scale: float | None = None,
         distance_channels: int | None = None,
+        boundary_channels: int | None = None,
         standardize: bool = False,
         stem: Sequence[int] = (),
         stem_window: int | None = None,
@@ -60,7 +61,16 @@ class TemporalZoom(AdaptiveDepth):
         self.add_deep_path(heads, regularization, depth)
         options = LevelOptions(levels, finest, distances_on_all_levels)
         zooms = depth.allocation != "none"
-        self.heads = build_heads(head, width, classes, distance_channels, options, zooms=zooms, head_width=head_width)
+        self.heads = build_heads(
+            head,
+            width,
+            classes,
+            distance_channels,
+            options,
+            zooms=zooms,
+            head_width=head_width,
+            boundary_channels=boundary_channels,
+        )
         if depth.combine == "logits":
             self.heads.normalize_logits(classes)
         self.add_deciders(depth)

@@ -30,6 +30,7 @@ class Uniform(nn.Module):
         drop_path: float = 0.0,
         layer_scale: float | None = None,
         distance_channels: int | None = None,
+        boundary_channels: int | None = None,
         standardize: bool = False,
         stem: Sequence[int] = (),
         stem_window: int | None = None,
@@ -46,7 +47,7 @@ class Uniform(nn.Module):
         self.encoder = Encoder(width, heads, depth, window, regularization)
         self.levels = CoarseToFine(width, heads, levels, coarse_layers, regularization)
         options = LevelOptions(levels, finest, distances_on_all_levels)
-        self.heads = build_heads(head, width, classes, distance_channels, options)
+        self.heads = build_heads(head, width, classes, distance_channels, options, boundary_channels=boundary_channels)
 
     def forward(self, features: Tensor, mask: Tensor) -> Outputs:
         """features: (B, T, F), mask: (B, T) -> Outputs."""

@@ -21,10 +21,13 @@ _NOT_OF_THE_NETWORK = {"compute_weight", "prune_weight", "uncertainty_weight", "
 
 def model_from_config(config: Config, input_width: int, classes: int, grid: TimeGrid) -> nn.Module:
     """The network that `config` describes, for features of `input_width` channels on `grid`."""
-    channels = {"start_end": 2, "joint": 1}[config.bdr.channels] if config.bdr.enabled else None
-    options: dict[str, Any] = config.model.model_dump(exclude={"name", "paper"}) | {"distance_channels": channels}
+    channels = {"start_end": 2, "joint": 1}[config.bdr.channels]
+    options: dict[str, Any] = config.model.model_dump(exclude={"name", "paper"})
+    options["distance_channels"] = channels if config.bdr.measures else None
+    if config.bdr.classifies:
+        options["boundary_channels"] = channels
     if config.model.levels > 1:
-        options["distances_on_all_levels"] = config.bdr.scales == "all"
+        options["distances_on_all_levels"] = config.bdr.measures and config.bdr.scales != "finest"
     if isinstance(config.model, ZoomSection):
         options |= config.model.paper.model_dump(exclude=_NOT_OF_THE_NETWORK)
         options["protect"] = _protect_positions(config.model, grid.stride)
@@ -80,7 +83,7 @@ def video_model_from_config(config: Config, built: Backbone, classes: int, grid:
 def distance_scales(config: Config) -> tuple[int, ...]:
     """Strides of the levels that BDR is trained on, the finest included; empty: of no levels but the finest."""
     levels = config.model.levels
-    if levels == 1 or not config.bdr.enabled or config.bdr.scales == "finest":
+    if levels == 1 or not config.bdr.measures or config.bdr.scales == "finest":
         return ()
     return tuple(2**level for level in range(levels))
 
@@ -97,6 +100,14 @@ def oracle_reach(config: Config, stride: float) -> int | None:
     if not isinstance(model, ZoomSection) or not model.pruning or model.paper.protection != "oracle":
         return None
     return _protect_positions(model, stride)
+
+
+def training_reach(config: Config, stride: float) -> int | None:
+    """The same in training: also with `model.paper.protection: training`, which is told nothing afterwards."""
+    model = config.model
+    if isinstance(model, ZoomSection) and model.pruning and model.paper.protection == "training":
+        return _protect_positions(model, stride)
+    return oracle_reach(config, stride)
 
 
 def _protect_positions(model: ZoomSection, stride: float) -> int | None:

@@ -54,7 +54,7 @@ def depth_terms(
         with torch.no_grad():
             gain = (path_map(depth.shallow) - path_map(depth.deep)) * depth.tried
         terms["depth"] = DEPTH_WEIGHT * value_loss(depth, gain, batch.mask, options)
-    if options.depth and options.paper.supervision == "penalty":
+    if options.depth and options.paper.supervision in ("penalty", "stopped"):
         warm = min(progress / PENALTY_WARMUP, 1.0)
         terms["compute"] = warm * options.paper.compute_weight * depth.tau[batch.mask].mean()
     if options.pruning:

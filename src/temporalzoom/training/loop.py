@@ -47,7 +47,7 @@ from temporalzoom.runs.network import (
     backbone_from_config,
     distance_scales,
     model_from_config,
-    oracle_reach,
+    training_reach,
     video_model_from_config,
 )
 from temporalzoom.signals.feature_rows import in_pieces
@@ -287,7 +287,7 @@ def _batch(
     the targets of all."""
     options = config.training
     which = (split, config.seed, index, options.batch_size, options.length, config.bdr)
-    reach, scales = oracle_reach(config, split.samples[0].grid.stride), distance_scales(config)
+    reach, scales = training_reach(config, split.samples[0].grid.stride), distance_scales(config)
     if isinstance(model, VideoDetector):
         return video_batch(*which, model.trunk.size, config.backbone.augment, reach, scales, rows)
     batch = training_batch(*which, reach, augmentation, scales)

@@ -22,6 +22,20 @@ def focal_loss(logits: Tensor, targets: Tensor, alpha: float = 0.25, gamma: floa
     return loss if alpha < 0 else loss * (alpha * targets + (1 - alpha) * (1 - targets))
 
 
+def boundary_loss(logits: Tensor, distances: Tensor, valid: Tensor, gamma: float, radius: float | None) -> Tensor:
+    """Of logits that a boundary is at a position: a scalar, per boundary. gamma: 0 is cross-entropy, 2 focal loss.
+
+    logits, distances, valid: (B, T, K); distances: signed, of each position to the nearest boundary, clipped at
+    `radius`. The target is a Gaussian of one position around the boundary, whose peak tells where between two positions
+    the boundary lies.
+    """
+    target = torch.exp(-0.5 * distances.square())
+    if radius is not None:
+        target = target * (distances.abs() < radius)
+    loss = focal_loss(logits.to(target.dtype), target, alpha=-1.0, gamma=gamma)
+    return (loss * valid).sum() / (target * valid).sum().clamp(min=1.0)
+
+
 def interval_giou(starts: Tensor, ends: Tensor, true_starts: Tensor, true_ends: Tensor) -> Tensor:
     """Generalised IoU of intervals, element by element, in (-1, 1]. All (...) with ends >= starts."""
     overlap = (torch.minimum(ends, true_ends) - torch.maximum(starts, true_starts)).clamp(min=0)

@@ -16,7 +16,7 @@ from temporalzoom.training.assignment import assign_center, assign_hungarian, as
 from temporalzoom.training.batches import Batch
 from temporalzoom.training.bmn_objective import bmn_terms
 from temporalzoom.training.depth_objective import depth_terms
-from temporalzoom.training.losses import focal_loss, gaussian_nll, interval_diou, interval_giou
+from temporalzoom.training.losses import boundary_loss, focal_loss, gaussian_nll, interval_diou, interval_giou
 
 # In positions. Beyond this error a boundary is lost: by how much makes no difference.
 LOST = 1.5
@@ -177,11 +177,20 @@ def class_targets(outputs: Outputs, matches: Tensor, batch: Batch) -> Tensor:
 
 
 def distance_terms(outputs: Outputs, batch: Batch, bdr: BDRConfig) -> dict[str, Tensor]:
-    """L_BDR, and the term that teaches the predicted variance of the distances."""
+    """L_BDR, and the term that teaches the predicted variance of the distances; of a classifier of boundaries, its
+    own."""
     if not bdr.enabled:
         return {}
-    assert outputs.distances is not None and outputs.distance_log_variance is not None
     assert batch.distances is not None and batch.distance_weights is not None
+    terms: dict[str, Tensor] = {}
+    if outputs.boundary_logits is not None:
+        valid = batch.mask.unsqueeze(-1) & (batch.distance_weights > 0)
+        gamma = 0.0 if bdr.loss == "bce" else 2.0
+        loss = boundary_loss(outputs.boundary_logits, batch.distances, valid, gamma, bdr.radius)
+        terms["boundary"] = bdr.weight * loss
+    if outputs.distances is None:
+        return terms
+    assert outputs.distance_log_variance is not None
     distance = distance_loss(outputs.distances, batch.distances, batch.mask, weights=batch.distance_weights)
     spread = distance_nll(
         outputs.distances,
@@ -193,7 +202,7 @@ def distance_terms(outputs: Outputs, batch: Batch, bdr: BDRConfig) -> dict[str, 
     )
     if outputs.level_distances is not None:
         distance = multiscale_distance_loss(outputs.level_distances, batch, bdr)
-    return {"distance": bdr.weight * distance, "distance_variance": VARIANCE_WEIGHT * spread}
+    return terms | {"distance": bdr.weight * distance, "distance_variance": VARIANCE_WEIGHT * spread}
 
 
 def multiscale_distance_loss(level_distances: Tensor, batch: Batch, bdr: BDRConfig) -> Tensor:
@@ -202,7 +211,7 @@ def multiscale_distance_loss(level_distances: Tensor, batch: Batch, bdr: BDRConf
     for level in batch.levels:
         last = first + level.mask.shape[1]
         loss = distance_loss(level_distances[:, first:last], level.distances, level.mask, weights=level.weights)
-        weight = {"one": 1.0, "sqrt": level.scale**-0.5, "inverse": 1 / level.scale}[bdr.scale_weight]
+        weight = {"one": 1.0, "sqrt": level.scale**-0.5, "inverse": 1 / level.scale}[bdr.scales]
         total, first = total + weight * loss, last
     return total
 
