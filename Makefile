@@ -1,7 +1,8 @@
 # make demo   trains on the embedded benchmark, evaluates, localizes, writes runs/demo/report.html
 # make test   passes every test
 # make label-studio   lets Label Studio's own package, in an environment of its own, validate the tasks that we write
-# make attack   throws 200,000 wrong inputs at every reader and command (INPUTS, MINUTES), counts into docs/reliability.md
+# make attack   throws 200,000 wrong inputs at every reader and command (INPUTS, MINUTES), counts into docs/reliability.md;
+#               then every command finds the disk full at each of its writes
 # make audit   compares the installed versions with the known vulnerabilities (needs pip-audit or pipx)
 # All set up .venv with the pinned versions of constraints.txt first.
 
@@ -34,6 +35,7 @@ label-studio: setup
 
 attack: setup
 	$(VENV)/bin/python tests/attack/run.py --inputs $(INPUTS) --minutes $(MINUTES)
+	TZOOM_ATTACK_WRITES=all $(VENV)/bin/python -m pytest -q tests/attack/test_kills.py -k "full_disk_is or some_write"
 
 AUDIT := --strict --skip-editable --progress-spinner off
 audit: setup

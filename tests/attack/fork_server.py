@@ -1,13 +1,16 @@
 """Runs `tzoom` commands, each in a child of this process, which has everything imported: a start takes milliseconds.
 
 Reads one JSON object per line from standard input, {"arguments": [...], "folder": ..., "kill": seconds or null,
-"size": bytes or null, "times": 1}, and answers with one, {"code": exit code, negative for a signal, "seconds": ...,
-"err": ...}. kill: after so many seconds the child gets SIGKILL. size: no file may grow beyond it, as on a disk that is
-full. times: so many of the same run at once, and the answer is a list.
+"size": bytes or null, "disk": folder, "writes": number or null, "times": 1}, and answers with one, {"code": exit code,
+negative for a signal, "seconds": ..., "err": ..., "writes": [tried, refused] or null}. kill: after so many seconds the
+child gets SIGKILL. size: no file may grow beyond it, as on a disk that is full. writes: after so many the disk, which
+is all below a folder, is full, see full_disk.c, which must be loaded. times: so many of the same run at once, and the
+answer is a list.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import resource
@@ -29,12 +32,14 @@ def run(order: dict[str, Any]) -> Any:
 
 def _run(order: dict[str, Any]) -> dict[str, Any]:
     reading, writing = os.pipe()  # not a file: those cannot be written where the disk is full
+    counted, counting = os.pipe()
     begin = time.monotonic()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _command(order, writing)
+        _command(order, writing, counting)
     os.close(writing)
+    os.close(counting)
     end = None if order["kill"] is None else begin + order["kill"]
     printed, status = b"", None
     while status is None or select.select([reading], [], [], 0)[0]:
@@ -50,14 +55,20 @@ def _run(order: dict[str, Any]) -> dict[str, Any]:
             os.kill(child, signal.SIGKILL)
             end = None
     os.close(reading)
-    seconds = time.monotonic() - begin
-    return {"code": os.waitstatus_to_exitcode(status), "seconds": seconds, "err": printed.decode(errors="replace")}
+    seconds, counts = time.monotonic() - begin, os.read(counted, 100)
+    os.close(counted)
+    found = {"code": os.waitstatus_to_exitcode(status), "seconds": seconds, "err": printed.decode(errors="replace")}
+    return found | {"writes": json.loads(counts or b"null")}
 
 
-def _command(order: dict[str, Any], out: int) -> None:
+def _command(order: dict[str, Any], out: int, counting: int) -> None:
     """In the child; never returns."""
-    code = 70
+    code, disk = 70, ctypes.CDLL(None)
+    watched = hasattr(disk, "disk_full_after")
     try:
+        if watched:
+            writes = -1 if order["writes"] is None else order["writes"]
+            disk.disk_full_after(order["disk"].encode(), ctypes.c_long(writes))
         os.chdir(order["folder"])
         os.dup2(out, 1)
         os.dup2(out, 2)
@@ -79,6 +90,8 @@ def _command(order: dict[str, Any], out: int) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
     finally:
+        if watched:
+            os.write(counting, json.dumps([disk.disk_writes_tried(), disk.disk_writes_refused()]).encode())
         os._exit(code)
 
 

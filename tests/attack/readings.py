@@ -16,6 +16,7 @@ from temporalzoom.formats.json_file import read_predictions
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.runs.description import ModelDescription
 from temporalzoom.segments import Segments
+from temporalzoom.signals.archived_rows import stored_rows
 from temporalzoom.signals.feature_files import feature_length, read_features
 from temporalzoom.signals.feature_rows import open_rows
 from temporalzoom.signals.signal_files import find_recordings, read_signal
@@ -67,6 +68,7 @@ def read_an_array(path: Any) -> None:
     array = read_features(path)
     right_array(array)
     right_array(np.asarray(open_rows(path)))
+    np.testing.assert_array_equal(stored_rows(path), array)
     np.testing.assert_array_equal(open_rows(path), array)
     assert feature_length(path) == len(array)
 

@@ -19,28 +19,43 @@ import numpy as np
 import pytest
 import specimens
 from fuzzing import todays_seed
+from safetensors.numpy import load_file
 
 from temporalzoom.formats import write_segments
 
 KILLS = 3  # of each command; with 11 commands about 30
+EVERY = os.environ.get("TZOOM_ATTACK_WRITES") == "all"  # every write of every command, which takes hours, not a few
 SMALL = [*specimens.TINY, "training.steps=12", "training.checkpoint_every=3", "training.keep_checkpoints=2"]
 Server = Callable[..., Any]
-Whole = Callable[[str], tuple[Path, float]]
+Whole = Callable[[str], tuple[Path, float, int | None]]
 
 
 @pytest.fixture(scope="module")
-def tzoom_child() -> Iterator[Server]:
-    """`tzoom_child(folder, *arguments, kill=None, size=None, times=1)`: see fork_server.py."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+def tzoom_child(tmp_path_factory) -> Iterator[Server]:
+    """`tzoom_child(folder, *arguments, kill=None, size=None, writes=None, disk="", times=1)`: see fork_server.py."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    library = tmp_path_factory.mktemp("library") / "full_disk.so"
+    compiler = shutil.which("cc") if sys.platform == "linux" else None
+    if compiler is not None:
+        source = str(Path(__file__).with_name("full_disk.c"))
+        subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), source, "-ldl"], check=True)
+        environment["LD_PRELOAD"] = str(library)
     command = [sys.executable, str(Path(__file__).with_name("fork_server.py"))]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
     assert process.stdin is not None and process.stdout is not None
     assert json.loads(process.stdout.readline()) == "ready"
 
     def ask(
-        folder: Path, *arguments: object, kill: float | None = None, size: int | None = None, times: int = 1
+        folder: Path,
+        *arguments: object,
+        kill: float | None = None,
+        size: int | None = None,
+        writes: int | None = None,
+        disk: Path | str = "",
+        times: int = 1,
     ) -> Any:
-        order = {"arguments": [*map(str, arguments)], "folder": str(folder), "kill": kill, "size": size, "times": times}
+        order = {"arguments": [*map(str, arguments)], "folder": str(folder), "times": times}
+        order |= {"kill": kill, "size": size, "writes": writes, "disk": str(disk)}
         process.stdin.write(json.dumps(order) + "\n")
         process.stdin.flush()
         return json.loads(process.stdout.readline())
@@ -87,14 +102,15 @@ def training(*more: str) -> Callable[[Path], list[str]]:
 
 @pytest.fixture(scope="module")
 def undisturbed(material: Path, tzoom_child: Server, tmp_path_factory) -> Whole:
-    """`undisturbed(name)`: the folder in which the command was left alone, and how long it took. Once each."""
+    """`undisturbed(name)`: the folder in which the command was left alone, how long it took, and how often it wrote,
+    None where nobody counts. Once each."""
 
     @cache
-    def run(name: str) -> tuple[Path, float]:
+    def run(name: str) -> tuple[Path, float, int | None]:
         folder = tmp_path_factory.mktemp("undisturbed")
-        done = tzoom_child(material, *COMMANDS[name](folder))
+        done = tzoom_child(material, *COMMANDS[name](folder), disk=folder)
         assert done["code"] == 0, done["err"]
-        return folder, done["seconds"]
+        return folder, done["seconds"], None if done["writes"] is None else done["writes"][0]
 
     return run
 
@@ -158,7 +174,7 @@ def content(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_killed_at_any_moment(name: str, material: Path, tmp_path: Path, tzoom_child: Server, undisturbed: Whole):
     draw = random.Random(f"{name} {todays_seed()}")
-    whole, seconds = undisturbed(name)
+    whole, seconds, _ = undisturbed(name)
     out = tmp_path / "killed"
     out.mkdir()
     moments = [draw.uniform(0.02, 1.0) * seconds for _ in range(KILLS)]
@@ -181,24 +197,59 @@ def test_a_full_disk_is_one_line(name: str, material: Path, tmp_path: Path, tzoo
     whole = content(folder)
     # Below the size of each file some write fails.
     sizes = sorted({path.stat().st_size for path in folder.rglob("*") if path.is_file() and path.stat().st_size > 1})
-    few = [0, 1, draw.randrange(2, min(sizes[-1], 4096)), sizes[-1] - 1]
-    if name in SLOW:
-        few = few[-2:]
-    more = [size - 1 for size in draw.sample(sizes[:-1], min(1, len(sizes) - 1))]
-    for number, size in enumerate([*few, *more]):
+    limits = [0, draw.randrange(1, min(sizes[-1], 4096)), *(size - 1 for size in sizes)]
+    for number, size in enumerate(limits if EVERY else draw.sample(limits, 1 if name in SLOW else 2)):
         out = tmp_path / str(number)
         out.mkdir()
         done = tzoom_child(material, *COMMANDS[name](out), size=size)
-        check_full(name, done, size, content(out), whole)
+        check_full(name, done, size, out, whole)
 
 
-def check_full(name: str, done: dict[str, Any], size: int, left: dict[str, str], whole: dict[str, str]) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_disk_that_is_full_at_some_write(
+    name: str, material: Path, tmp_path: Path, tzoom_child: Server, undisturbed: Whole
+):
+    """From one of the writes of the whole run on, none is possible: one line, nothing torn; room made, the same command
+    again comes out as if nothing had happened."""
+    folder, _, count = undisturbed(name)
+    if count is None:
+        pytest.skip("needs Linux and a C compiler to count writes")
+    assert count > 0
+    whole, draw = content(folder), random.Random(f"{name} {todays_seed()}")
+    chosen = list(range(count)) if EVERY else draw.sample(range(count), min(count, 1 if name in SLOW else 2))
+    for number in chosen:
+        out = tmp_path / str(number)
+        out.mkdir()
+        done = tzoom_child(material, *COMMANDS[name](out), writes=number, disk=out)
+        if done["writes"][1]:  # seconds that are written have more digits in one run than in another
+            check_full(name, done, number, out, whole)
+            done = tzoom_child(material, *COMMANDS[name](out))
+        assert done["code"] == 0, (todays_seed(), number, done)
+        assert content(out) == whole, (todays_seed(), number)
+        shutil.rmtree(out)
+
+
+def check_full(name: str, done: dict[str, Any], size: int, out: Path, whole: dict[str, str]) -> None:
     # A sweep of which members fail ends with 1.
     assert done["code"] == (1 if name == "sweep" else 2) and "Traceback" not in done["err"], (size, done)
     assert re.search("error: |failed[:,]", done["err"]), (size, done)
-    grows = (".jsonl", "log.txt")
-    torn = {file for file in left if left[file] != whole.get(file, left[file]) and not file.endswith(grows)}
+    grows, left = (".jsonl", "log.txt"), content(out)
+    others = {file for file in left if left[file] != whole.get(file, left[file]) and not file.endswith(grows)}
+    torn = {file for file in others if not is_whole(out / file)}  # the best state so far need not be that of the end
     assert not torn, (size, torn)
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a file that differs from that of the end can be read: it is of an earlier moment, and not half of one."""
+    try:
+        if path.suffix == ".json":
+            json.loads(path.read_text())
+        else:
+            load_file(path)  # of safetensors
+    except Exception:
+        return False
+    return True
 
 
 @pytest.mark.slow
