@@ -110,7 +110,7 @@ class PageRun:
     def _remove_what_is_made(self, page: list[list[str]]) -> None:
         """What the page itself makes is not there yet."""
         for words in page:
-            if words[0] == "tzoom" and parsed(words)[0] in ("fit", "train", "extract"):
+            if words[0] == "tzoom" and parsed(words)[0] in ("fit", "train", "extract", "distill"):
                 shutil.rmtree(self.folder / parsed(words)[1]["out"], ignore_errors=True)
 
     def _snippet(self, code: str, where: str, space: dict[str, Any]) -> None:
@@ -175,7 +175,7 @@ def smaller(words: list[str], folder: Path) -> list[str]:
     if name == "fit":
         count = [] if values["members"] else ["--members", "2"]
         words = [*words, *count, *(f"--set={setting}" for setting in FEW_STEPS)]
-    if name == "cost":
+    if name in ("cost", "distill"):
         words = [*words, "--repeats", "1"]
     if name == "data make-zoombench-video":
         words = [*words, "--clips", str(CLIPS), "--seconds", "6", "--size", "64"]

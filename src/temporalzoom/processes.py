@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # the command line shall not wait for torch
 
 NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")  # that torchrun sets
 FAILURES, ARRIVALS = "temporalzoom/failures", "temporalzoom/arrivals"  # counts in the store that all share
-PATIENCE = 10.0  # seconds that a silent process waits for the one that speaks
+PATIENCE = 5.0  # seconds that a silent process waits for the one that speaks
 GRACE = 5.0  # seconds within which a signal that comes again is the same one: torchrun passes on what all were sent
 
 
@@ -89,13 +89,11 @@ def one_voice() -> Iterator[None]:
         yield
     except SystemExit:
         raise
-    except BaseException:
+    except BaseException as error:
+        _handle_signals(signal.SIG_IGN)  # nobody shall interrupt what is said now
         if not _is_first():
             _end_silently()
-        if threading.current_thread() is threading.main_thread():  # nobody shall interrupt what is said now
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, signal.SIG_IGN)
-        raise
+        raise _cause(error) from None
     finally:
         _store = None
 
@@ -106,6 +104,23 @@ def _shared_store() -> Any:
     if not dist.is_available():
         raise InputError("WORLD_SIZE: this build of PyTorch cannot train in several processes")
     return next(iter(dist.rendezvous("env://")))[0]
+
+
+def _handle_signals(how: signal.Handlers) -> None:
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, how)
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What ended the process: torchrun terminates all when one is lost, and its signal may strike while that is being
+    noticed."""
+    cause: BaseException | None = error
+    while isinstance(error, KeyboardInterrupt) and cause is not None:
+        if isinstance(cause, ProcessLost):
+            return cause
+        cause = cause.__context__
+    return error
 
 
 def _is_first() -> bool:
@@ -126,6 +141,7 @@ def only_one(message: str) -> None:
 
 def _end_silently() -> NoReturn:
     """torchrun ends all processes when one has ended, even that which still speaks: it is waited for."""
+    _handle_signals(signal.SIG_DFL)
     with suppress(KeyboardInterrupt):
         time.sleep(PATIENCE)
     raise SystemExit(2) from None

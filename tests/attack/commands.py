@@ -29,5 +29,6 @@ COMMANDS = (
     Target("tzoom sweep", models.sweep, rule, 0.5),
     Target("tzoom bench", models.bench, rule, 0.5),
     Target("tzoom cost", models.cost, rule, 0.5),
+    Target("tzoom distill", models.distill, rule, 0.3),
     Target("tzoom demo", models.demo, rule, 0.3),
 )

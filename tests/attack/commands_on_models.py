@@ -146,6 +146,19 @@ def bench(draw: Draw, folder: Path) -> list[str]:
     return ["bench", data, "--root", str(folder / "absent"), option, value, "--out", str(folder / "bench")]
 
 
+def distill(draw: Draw, folder: Path) -> list[str]:
+    """Teachers that are none, and options that are refused: a student takes seconds."""
+    (folder / "file").write_text("x")
+    wrong = (
+        ["--out", str(folder / "file")], ["--resume"], ["--repeats", draw.choice(("0", "x", "nan", "-1"))],
+        ["--baseline", draw.choice(("nothing", "../x", "[/red]"))], ["--compare", "--baseline", trained()],
+        ["--set", "model.paper.depths=" + draw.choice(("[0,2]", "[]", "[4,2]", "x"))], ["--set", "model.deep_layers=3"],
+        ["--device", "[/red]"], ["--nothing"],
+    )  # fmt: skip
+    out = ["--out", str(folder / "student")]
+    return ["distill", wrong_run(draw, folder), *out, *draw.choice(wrong)]
+
+
 def demo(draw: Draw, folder: Path) -> list[str]:
     """Only what is refused: the rest takes minutes."""
     (folder / "file").write_text("x")

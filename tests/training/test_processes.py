@@ -86,7 +86,7 @@ def test_a_run_that_is_stopped_and_loses_a_process_goes_on_with_any_number(tmp_p
     process = subprocess.Popen(train_command(2, *settings, "--out", run), **piped)
     wait_for_step(run, 3, process)
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=240)
     assert process.returncode != 0 and out == ""
     stopped, again = said(err)
     step = int(re.match(r"stopped at step (\d+); saved ", stopped)[1])
@@ -98,7 +98,7 @@ def test_a_run_that_is_stopped_and_loses_a_process_goes_on_with_any_number(tmp_p
     workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     ranks = {_rank(int(number)): int(number) for number in workers}
     os.kill(ranks["1"], signal.SIGKILL)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=240)
     assert process.returncode != 0 and out == ""
     (line,) = said(err)
     assert line.startswith("error: one of the 2 processes of this training has ended") and "--resume" in line
@@ -115,7 +115,7 @@ def _rank(process: int) -> str:
 
 def ended(*arguments: list[str]) -> list[tuple[int, str]]:
     workers = start(*[["-m", "temporalzoom", *own] for own in arguments])
-    errors = [worker.communicate(timeout=120)[1] for worker in workers]
+    errors = [worker.communicate(timeout=240)[1] for worker in workers]
     return [(worker.returncode, err) for worker, err in zip(workers, errors, strict=True)]
 
 

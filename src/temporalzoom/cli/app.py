@@ -21,7 +21,7 @@ from temporalzoom.interrupts import exit_code, stop_on_termination
 # In the order in which a user needs them.
 COMMANDS = (
     "demo", "fit", "data", "extract", "cuts", "train", "eval", "localize", "clips", "budget", "export",
-    "recipes", "settings", "sweep", "bench", "cost",
+    "recipes", "settings", "sweep", "bench", "cost", "distill",
 )  # fmt: skip
 
 

@@ -16,10 +16,11 @@ from temporalzoom.config.base import BelowOne, Layers, NotNegative, Positive, Re
 Tree = dict[str, dict[str, Any]]
 Allocation = Literal[
     "tau", "random", "regular", "oracle", "none", "discrete", "gumbel", "reinforce",
-    "exit", "calibrated-exit", "mixture",
+    "exit", "calibrated-exit", "taught-exit", "mixture",
 ]  # fmt: skip
 EXITS = ("exit", "calibrated-exit")
-ROUTED = ("discrete", "gumbel", "reinforce", *EXITS)  # to one of `depths`
+TAUGHT = "taught-exit"  # of a student, see `tzoom distill`
+ROUTED = ("discrete", "gumbel", "reinforce", *EXITS, TAUGHT)  # to one of `depths`
 # What a network needs to know about its input: kept where another architecture takes the place of a recipe's.
 INPUT_KEYS = ("width", "standardize", "stem")
 # What adaptive depth has on any trunk.
@@ -122,7 +123,7 @@ class PaperVariants(Section):
         depths = self.depths
         if any(after <= before for before, after in pairwise(depths)) or depths[-1] == 0:
             raise ValueError(f"depths: must rise, and end above 0, got {list(depths)}")
-        if self.allocation in EXITS and depths[0] == 0:
+        if self.allocation in (*EXITS, TAUGHT) and depths[0] == 0:
             raise ValueError("depths: an exit comes after at least one layer, got 0")
         return self
 

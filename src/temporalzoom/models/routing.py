@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 import torch.nn.functional as F
@@ -25,8 +25,10 @@ from temporalzoom.models.registry import no_depth, register
 from temporalzoom.models.tzn import TemporalZoom
 from temporalzoom.processes import whole_batch
 
-Router = Literal["discrete", "gumbel", "reinforce", "exit", "calibrated-exit", "mixture"]
-ROUTERS = ("discrete", "gumbel", "reinforce", "exit", "calibrated-exit", "mixture")
+Router = Literal["discrete", "gumbel", "reinforce", "exit", "calibrated-exit", "taught-exit", "mixture"]
+ROUTERS = get_args(Router)
+CLASSIFIED = ("discrete", "gumbel", "reinforce", "taught-exit")
+WITH_EXITS = ("exit", "calibrated-exit", "taught-exit")
 # Of Gumbel-Softmax: exp(-batches / COOLING), down to the lowest temperature.
 COOLING, COLDEST = 300.0, 0.1
 
@@ -66,11 +68,12 @@ class RoutedZoom(TemporalZoom):
     allocation: `discrete`, the argmax of a classifier that learns the best depth; `gumbel`, the same classifier that
     learns through Gumbel-Softmax samples; `reinforce`, by policy gradient; `exit`, a head at each of `depths`: a
     position leaves at the first that is more sure of every class than `confidence`; `calibrated-exit`, with a learned
-    temperature at each; `mixture`, mixture of depths: each layer has the `share` positions that its own router ranks
+    temperature at each; `taught-exit`, a head at each too, and a classifier that learns from another network where to
+    leave; `mixture`, mixture of depths: each layer has the `share` positions that its own router ranks
     highest.
 
-    Classifiers: a price per layer, subtracted from the logits, keeps the mean depth at `share` of all layers; in
-    training of the samples (`price`), at inference of the argmax (`threshold`).
+    Classifiers: a price per layer, subtracted from the logits, keeps the mean depth at `share` of the way from the
+    first depth to the last; in training of the samples (`price`), at inference of the argmax (`threshold`).
     """
 
     def __init__(
@@ -96,13 +99,13 @@ class RoutedZoom(TemporalZoom):
             math.log(confidence / (1 - confidence)) if 0 < confidence < 1 else math.copysign(math.inf, confidence - 0.5)
         )
         self.classifier: nn.Module | None = None
-        if allocation in ("discrete", "gumbel", "reinforce"):
+        if allocation in CLASSIFIED:
             hidden = 2 * max(self.width // 4, 8)
             self.classifier = DepthClassifier(self.width, SHALLOW_EVIDENCE, hidden, len(self.depths))
             self.register_buffer("price", torch.zeros(()))
         elif allocation == "mixture":
             self.classifier = nn.ModuleList(nn.Linear(self.width, 1) for _ in range(layers))
-        else:
+        if allocation in WITH_EXITS:
             channels = options.get("distance_channels")
             if isinstance(self.heads, ConvolutionHeads):  # each exit corrects with its own
                 self.heads.norm = self.heads.classes = self.heads.box = None
@@ -145,7 +148,7 @@ class RoutedZoom(TemporalZoom):
 
     def _update_prices(self, logits: Tensor, layers: Tensor) -> None:
         """logits: (N, K)."""
-        mean = self.share * float(layers.max())
+        mean = float(layers.min() + self.share * (layers.max() - layers.min()))
         amount = 0.1 if int(self.batches) else 1.0
         self.price.lerp_(price_for(logits, layers, mean, sampled=True), amount)
         self.threshold.lerp_(price_for(logits, layers, mean, sampled=False), amount)
@@ -159,9 +162,9 @@ class RoutedZoom(TemporalZoom):
             return self._mixture(tokens, mask, shallow, base, decided)
         if self.training:
             return self._every_depth(tokens, mask, shallow, base, decided)
-        if isinstance(self.classifier, DepthClassifier):
-            return self._chosen_depths(tokens, mask, shallow, base, decided, factor)
-        return self._first_sure_exit(tokens, mask, shallow, base, decided)
+        if self.router in WITH_EXITS:
+            return self._leaving(tokens, mask, shallow, base, decided, factor)
+        return self._chosen_depths(tokens, mask, shallow, base, decided, factor)
 
     def _every_depth(self, tokens: Tensor, mask: Tensor, shallow: Outputs, base: Outputs, decided: Depth) -> Outputs:
         """Training: the outputs of all depths everywhere, and of them those that are chosen."""
@@ -226,10 +229,12 @@ class RoutedZoom(TemporalZoom):
             result = put(result, here.flatten(), state.flatten(0, 1))
         return whole.scatter_into(base, self._read(in_rows(result, 1), start, whole, max(self.depths)))
 
-    def _first_sure_exit(
-        self, tokens: Tensor, mask: Tensor, shallow: Outputs, base: Outputs, decided: Depth
+    def _leaving(
+        self, tokens: Tensor, mask: Tensor, shallow: Outputs, base: Outputs, decided: Depth, count: Tensor
     ) -> Outputs:
+        """Positions leave at the first exit that is sure, or where the classifier says: after `count` layers."""
         packed, context = self._packed(tokens, mask, mask)
+        count = packed.gather(count.unsqueeze(-1))
         state, start, outputs = packed.gather(tokens), shallow.map(packed.gather), base
         reached = torch.zeros_like(mask, dtype=tokens.dtype).flatten()
         for number, layer in enumerate(self.deep, 1):
@@ -237,7 +242,8 @@ class RoutedZoom(TemporalZoom):
             if number not in self.depths:
                 continue
             read, place = self._read(state, start, packed, number), self.depths.index(number)
-            leaving = packed.mask & (self._margins(read.logits, place) > self.margin)
+            sure = self._margins(read.logits, place) > self.margin
+            leaving = packed.mask & (sure if self.classifier is None else count.squeeze(-1) <= number)
             if number == max(self.depths):
                 leaving = packed.mask
             outputs = packed.masked(leaving).scatter_into(outputs, read)
@@ -249,7 +255,7 @@ class RoutedZoom(TemporalZoom):
                 packed = packed.masked(going)
             else:
                 packed, kept = packed.select(going)
-                state, context = take(state, kept), context.select(kept.flatten())
+                state, count, context = take(state, kept), take(count, kept), context.select(kept.flatten())
                 start = start.map(lambda x, kept=kept: take(x, kept))  # type: ignore[misc]
         decided.tau = reached.view(mask.shape) / max(self.depths)
         return outputs

@@ -58,6 +58,7 @@ from temporalzoom.training.metrics_log import MetricsLog
 from temporalzoom.training.objective import RunningPositives, objective
 from temporalzoom.training.optimizer import build_optimizer, learning_rate, update_average
 from temporalzoom.training.progress import TrainingProgress
+from temporalzoom.training.teacher import load_teacher
 from temporalzoom.training.validation import Curve, Score, Validation
 from temporalzoom.training.video_batches import video_batch
 from temporalzoom.training.whole_batch import gather_outputs
@@ -85,12 +86,14 @@ def train(
     console: Console | None = None,
     validate: Score | None = None,
     curve: Score | None = None,
+    teacher: Path | None = None,
 ) -> Path:
     """Train on `split` and leave everything in the folder `run`. Returns the last checkpoint.
 
     validate: from the averaged network and its description to a score, such as its mAP on recordings that are not
     trained on. It is asked now and then; the best state is kept beside the checkpoints, and training
-    ends where it has long been surpassed. curve: the same, asked from the beginning on; it decides nothing.
+    ends where it has long been surpassed. curve: the same, asked from the beginning on; it decides nothing. teacher: a
+    trained run that a student (`taught-exit`) also learns from.
 
     The same config, data and thread count give the same weights, on the processor bit for bit, however often the run
     was interrupted and resumed: batches and dropout depend on (seed, step) only. A run may go on on another device; its
@@ -121,6 +124,9 @@ def train(
     augmentation = None
     if split.samples[0].video is None:
         augmentation = Augmentation(config.augment, split.samples, config.data)
+    taught_by = load_teacher(teacher, config, split)
+    if taught_by is not None:
+        taught_by.to(device)
     model.to(device)
     average = copy.deepcopy(model).requires_grad_(False)
     optimizer, scaler = _optimizer(model, config), gradient_scaler(options.precision, device.type)
@@ -162,7 +168,9 @@ def train(
         losses: list[float] = []
         while step < options.steps and not (validation is not None and validation.is_hopeless(step)):
             torch.manual_seed(_dropout_seed(config.seed, step))
-            terms, norm = _step(model, optimizer, scaler, split, config, step, augmentation, positives, gradients)
+            terms, norm = _step(
+                model, optimizer, scaler, split, config, step, augmentation, positives, gradients, taught_by
+            )
             losses = _checked_losses(losses, terms, step, run)
             update_average(average, model, step, options.ema_decay)
             step += 1
@@ -237,6 +245,7 @@ def _step(
     augmentation: Augmentation | None,
     positives: RunningPositives | None = None,
     gradients: GradientVariance | None = None,
+    teacher: nn.Module | None = None,
 ) -> tuple[dict[str, float], float]:
     """One optimizer step over `accumulate` batches. Returns the loss terms and the gradient norm.
 
@@ -254,8 +263,11 @@ def _step(
         with processes.running(rows, *batch.mask.shape):  # the backward pass may run a part once more
             with products_in(options.precision, device.type):
                 outputs = model(batch.features, batch.mask[rows], **truth)
+                with torch.no_grad():
+                    taught = None if teacher is None else teacher(batch.features, batch.mask[rows])
             outputs = gather_outputs(outputs.as_float32())
-            terms = objective(outputs, batch, config, step / options.steps, positives)
+            taught = None if taught is None else gather_outputs(taught.as_float32())
+            terms = objective(outputs, batch, config, step / options.steps, positives, taught)
             loss = torch.stack(list(terms.values())).sum() / options.accumulate
             scaler.scale(loss).backward()
         for name, value in {"loss": loss * options.accumulate, **terms}.items():

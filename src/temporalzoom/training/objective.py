@@ -17,6 +17,7 @@ from temporalzoom.training.batches import Batch
 from temporalzoom.training.bmn_objective import bmn_terms
 from temporalzoom.training.depth_objective import depth_terms
 from temporalzoom.training.losses import boundary_loss, focal_loss, gaussian_nll, interval_diou, interval_giou
+from temporalzoom.training.teacher import teacher_terms
 
 # In positions. Beyond this error a boundary is lost: by how much makes no difference.
 LOST = 1.5
@@ -49,11 +50,12 @@ def objective(
     config: Config,
     progress: float = 1.0,
     positives: Callable[[float], float] | None = None,
+    taught: Outputs | None = None,
 ) -> dict[str, Tensor]:
     """All terms, weighted; their sum is what training minimises.
 
     progress: share of the training that is done. positives: from the number of positives in the batch to what the
-    losses are divided by; None: that number.
+    losses are divided by; None: that number. taught: what the teacher of a student says to the batch.
     """
     if outputs.maps is not None:
         return bmn_terms(outputs, batch) | distance_terms(outputs, batch, config.bdr)
@@ -78,6 +80,9 @@ def objective(
         options = adaptive_depth(config.model)
         assert options is not None  # a network without these has no depth to learn
         terms |= depth_terms(outputs, batch, options, path_terms, path_map, progress, matches, path_targets)
+        if taught is not None:
+            count = divisor or max(count_positives(matches, batch), 1.0)
+            terms |= teacher_terms(outputs, taught, batch, options.paper.depths, count, config.bdr.weight)
     return terms
 
 

@@ -41,6 +41,7 @@ def train(
     resume: bool = False,
     allow_missing: bool = False,
     console: Console | None = None,
+    teacher: Path | None = None,
 ) -> TrainedRun:
     """Train on the data of a configuration and leave everything in a folder.
 
@@ -51,6 +52,7 @@ def train(
         resume: go on from the run's last checkpoint, as if nothing had happened.
         allow_missing: leave out recordings without features instead of refusing to start.
         console: where progress goes; default: standard error.
+        teacher: a trained run that a student learns from too, see `temporalzoom.workflows.distill`.
 
     Started by torchrun in several processes, these train together: each takes its part of every batch, the first one
     writes. An error ends all of them, and is raised in one.
@@ -63,7 +65,7 @@ def train(
         >>> run = temporalzoom.train("zoombench", "runs/first", overrides=["training.steps=50"])  # doctest: +SKIP
     """
     with processes.one_voice():
-        return _train(config, Path(out), list(overrides), resume, allow_missing, console)
+        return _train(config, Path(out), list(overrides), resume, allow_missing, console, teacher)
 
 
 def _train(
@@ -73,6 +75,7 @@ def _train(
     resume: bool,
     allow_missing: bool,
     console: Console | None,
+    teacher: Path | None,
 ) -> TrainedRun:
     if not processes.leads():
         console = plain_console(quiet=True)
@@ -81,15 +84,17 @@ def _train(
     elif overrides:
         raise InputError("overrides: change a file or a recipe; of a loaded configuration use config.changed")
     with processes.connected(config.device):  # before the data are read: then one that cannot ends all at once
-        return _train_here(config, out, resume, allow_missing, console)
+        return _train_here(config, out, resume, allow_missing, console, teacher)
 
 
-def _train_here(config: Config, out: Path, resume: bool, allow_missing: bool, console: Console | None) -> TrainedRun:
+def _train_here(
+    config: Config, out: Path, resume: bool, allow_missing: bool, console: Console | None, teacher: Path | None
+) -> TrainedRun:
     data = load_data(config.data, config.seed, allow_missing=allow_missing, console=console)
     if data.train is None:
         raise InputError(f"data.train_subset: no recording of {config.data.train_subset!r} is left to train on")
     if config.inference.video_scores is None:  # now, not when the model is loaded
         check_class_names(config.inference.per_class, data.train.classes)
     with alone_in(out) if processes.leads() else nullcontext():
-        checkpoint = run_training(config, data.train, out, resume=resume, console=console)
+        checkpoint = run_training(config, data.train, out, resume=resume, console=console, teacher=teacher)
     return TrainedRun(checkpoint, data.test is not None, data.skipped)
