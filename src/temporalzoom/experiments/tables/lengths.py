@@ -123,7 +123,7 @@ def read(results: Mapping[str, Any]) -> list[Grid]:
         row.append("-" if cell is None else Interval(cell["value"], cell["low"], cell["high"], next(adjusted)))
         for key, digits in (("tau", 3), ("depth", 1)):
             level = found["depth"].get(f"{key} {index}")
-            row.append("-" if level is None else Interval(*level, digits=digits))
+            row.append("-" if level is None else Interval(level[0], level[1], level[2], digits=digits))
         rows.append(row)
     columns = ("length", "instances", BASELINE, TZN, "difference", "tau", "depth, %")
     title = f"By length of the instances, mAP@{THRESHOLD:g}; * significant (Holm over these {len(known)}, 5 %)"
