@@ -46,7 +46,7 @@ def length_bins(lengths: ArrayLike, edges: Sequence[float]) -> NDArray[np.intp]:
     if len(edges) < 2 or not all(low < high for low, high in pairwise(edges)):
         raise InputError(f"length edges must increase, got {tuple(edges)}")
     # Rounded: 18.4 s - 15.4 s is 2.9999999999999982 in floating point, and belongs to the bin that begins at 3 s.
-    return np.asarray(np.searchsorted(edges, np.round(np.asarray(lengths, float), 6), side="right") - 1, np.intp)
+    return np.searchsorted(edges, np.round(np.asarray(lengths, np.float64), 6), side="right") - 1
 
 
 def evaluate_by_length(
