@@ -33,7 +33,7 @@ from temporalzoom.errors import InputError
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 TOP = "seed, device, data, model, bdr, training, augment, backbone, inference, evaluation"
-OF_TEMPORALMAXER = "name, width, standardize, stem, levels"
+OF_TEMPORALMAXER = "name, width, standardize, stem, levels, heads, deep_layers, zoom, share, budget"
 SOURCES = "folder, zoombench, zoombench_context, sbhar, tug, thumos14, activitynet, fineaction, ego4d_mq, epic_kitchens"
 MODELS = "tzn, uniform-N, actionformer, tridet, temporalmaxer, bmn"
 
