@@ -17,7 +17,7 @@ OUTPUTS = ("logits", "offsets", "offset_log_variance", "distances", "distance_lo
 def make(allocation, seed=0, **options) -> RoutedZoom:
     """Random weights, drawn wide, so that positions differ in depth and depth matters."""
     torch.manual_seed(seed)
-    depths = (1, 2, 4) if allocation in EXITS else (0, 2, 3)
+    depths = (1, 2, 4) if allocation.endswith("exit") else (0, 2, 3)
     chosen = {"width": 16, "heads": 2, "window": 5, "deep_layers": 3, "distance_channels": 2, "zoom": 4, "share": 0.3}
     model = RoutedZoom(6, 3, **(chosen | {"allocation": allocation, "depths": depths} | options))
     with torch.no_grad():
