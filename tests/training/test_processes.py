@@ -78,7 +78,7 @@ def wait_for_step(run: Path, step: int, process: subprocess.Popen[str]) -> None:
 def test_a_run_that_is_stopped_and_loses_a_process_goes_on_with_any_number(tmp_path, tzoom):
     """Two processes until a termination, two until one is killed, one until the end: the weights of one process that
     nothing happened to."""
-    settings = [*SMALL, "training.steps=60", "training.checkpoint_every=1"]
+    settings = [*SMALL, "training.steps=60", "training.checkpoint_every=2"]
     assert tzoom("train", *settings, "--out", tmp_path / "one")[0] == 0
     run = tmp_path / "run"
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}

@@ -43,7 +43,7 @@ CASES = {
 def run_case(name: str, out: Path) -> None:
     given = [part for part in TINY if not (part.startswith("model.") and "name=" in CASES[name])]
     kept = ["model.width=16"] if "tzn" in CASES[name] else []
-    given += [*kept, "training.steps=4", "training.batch_size=4", "device=cpu"]
+    given += [*kept, "training.steps=3", "training.batch_size=4", "device=cpu"]
     config = changed(load_config(None, given), CASES[name].split())
     split = make_zoombench(ZoomBench(sequences=5, length=80, dimension=8, classes=2, longest=3.0, mean_gap=0.5))
     train(config, split, out / name, console=Console(quiet=True))
