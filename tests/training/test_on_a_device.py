@@ -102,7 +102,7 @@ def test_every_network_learns_and_localizes_on_a_device(device, tiny_config, tin
     settings = [setting for setting in NETWORKS[name].split() if bdr or not setting.startswith("bdr.")]
     config = tiny_config(*settings, f"bdr.enabled={bdr}")
     here, there = network(config, tiny_split), network(config, tiny_split).to(device)
-    batch = loop._batch(here, tiny_split, config, 0, None)
+    batch = loop._batch(here, tiny_split, config, 0, None, slice(None))
     expected, result = learned(here, batch, config), learned(there, batch.to(device), config)
     assert expected.keys() == result.keys() and len(result) > 10
     for key, value in result.items():
@@ -124,7 +124,7 @@ def test_a_tensor_in_the_wrong_place_is_noticed(device, monkeypatch, tiny_config
     """What the test above is worth: the same with `torch.arange(n)` planted where a device should have been given."""
     config = tiny_config("model.name=uniform-1")
     model = network(config, tiny_split).to(device)
-    batch = loop._batch(model, tiny_split, config, 0, None).to(device)
+    batch = loop._batch(model, tiny_split, config, 0, None, slice(None)).to(device)
     if place == "forward":
         original = model.projection.forward
         model.projection.forward = lambda x, mask: original(x, mask) + 0 * torch.arange(x.shape[1])[:, None]
@@ -139,7 +139,7 @@ def test_a_tensor_in_the_wrong_place_is_noticed(device, monkeypatch, tiny_config
 
 def test_a_batch_moves_as_a_whole(device, tiny_config, tiny_split):
     config = tiny_config("model.levels=2", "bdr.scales=sqrt")
-    batch = loop._batch(network(config, tiny_split), tiny_split, config, 0, None)
+    batch = loop._batch(network(config, tiny_split), tiny_split, config, 0, None, slice(None))
     batch.boundaries = batch.mask.clone()
     moved = batch.to(device)
     assert moved.to(torch.device("cpu")).levels[1].scale == batch.levels[1].scale == 2

@@ -12,7 +12,7 @@ SETTINGS = {
               "window": 4, "pruning": True, "paper": {"hysteresis": "hold"}},
     "training": {"steps": 2, "batch_size": 2, "length": 48},
 }  # fmt: skip
-PARTS = {"projection", "shallow", "uncertainty", "depth", "importance", "zoom", "deep", "heads"}
+PARTS = {"projection", "shallow", "levels", "uncertainty", "depth", "importance", "zoom", "deep", "heads"}
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_json_is_consistent_with_itself(measure, config):
     system, baseline, ratio = result["system"], result["baseline"], result["ratio"]
     assert (system["name"], baseline["name"]) == ("tzn", "uniform-6")
     assert set(system["flops"]["parts"]) == PARTS
-    assert set(baseline["flops"]["parts"]) == {"projection", "encoder", "heads"}
+    assert set(baseline["flops"]["parts"]) == {"projection", "encoder", "levels", "heads"}
     for cost in (system, baseline):
         assert cost["flops"]["total"] == sum(cost["flops"]["parts"].values()) > 0
         low, high = cost["latency"]["quartiles"]

@@ -49,7 +49,7 @@ BASELINE = "uniform-6"
 RECORDINGS = 8
 DEEP = "deep"  # the part that sees active tokens only
 # What deciding where to zoom adds to a network of two paths: all that is not one of these.
-PATHS = ("projection", "shallow", "trunk", DEEP, "heads")
+PATHS = ("projection", "shallow", "levels", "trunk", DEEP, "heads")
 # A batch, where time goes into what is computed more than into starting it: this many sequences of at most this length.
 AT_ONCE, AT_ONCE_LENGTH = 16, 1024
 

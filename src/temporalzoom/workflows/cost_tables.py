@@ -12,6 +12,7 @@ PARTS = {
     "projection": "projection",
     "encoder": "encoder",
     "shallow": "shallow path",
+    "levels": "coarser levels",
     "trunk": "detector",
     "uncertainty": "local context",
     "depth": "depth predictor",
