@@ -33,7 +33,7 @@ from temporalzoom.workflows.sweep_file import read_sweep
 # Programs that are not run, and why: what they name is checked all the same.
 NOT_RUN = {
     "pip": "would change the installation that the tests run in",
-    "torchrun": "starts several processes; tests/training/test_processes.py does",
+    "torchrun": "starts several processes; tests/training/test_several_processes.py does",
     "make": "installs first, and would run these tests; of what `make -n` shows, every `tzoom` is run",
 }
 # The lowest score lets a network that has learned nothing find something.

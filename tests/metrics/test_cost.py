@@ -23,6 +23,7 @@ from temporalzoom.metrics.cost import (
 from temporalzoom.metrics.latency import LatencyResult, latency_ratio, measure_latency, threads, time_parts
 from temporalzoom.models import build_model
 from temporalzoom.models.attention import MIN_BLOCK
+from temporalzoom.models.coarse_to_fine import REACH
 
 INPUTS, CLASSES, WIDTH = 20, 5, 16
 
@@ -74,9 +75,18 @@ def test_flops_of_a_uniform_network_are_the_closed_form():
             assert count.parts == {
                 "projection": projection_flops(length),
                 "encoder": depth * layer_flops(length, WIDTH, window, 4),
+                "levels": 0,
                 "heads": heads_flops(length),
             }
             assert count.total == sum(count.parts.values())
+
+
+def test_flops_of_layers_on_coarser_levels_are_the_closed_form():
+    for length, layers in ((1, 1), (33, 2), (257, 1)):
+        count = count_flops(network("tzn", levels=4, coarse_layers=layers, expansion=3, budget=0.0), features(length))
+        coarser = [-(-length // 2**number) for number in (1, 2, 3)]
+        expected = sum(layers * layer_flops(n, WIDTH, REACH, 3) + linear(n, WIDTH, WIDTH) for n in coarser)
+        assert count.parts["levels"] == expected
 
 
 def test_flops_of_adaptive_depth_are_those_of_the_tokens_that_ran():
@@ -93,6 +103,7 @@ def test_flops_of_adaptive_depth_are_those_of_the_tokens_that_ran():
         assert count.parts == {
             "projection": projection_flops(length),
             "shallow": 2 * layer_flops(length, WIDTH, 5, 3),
+            "levels": 0,
             "deep": 3 * deep,
             "heads": heads_flops(length) + heads_flops(active),
             **({"zoom": linear(length, WIDTH, 2 * (WIDTH // 4))} if zoom else {}),

@@ -95,7 +95,7 @@ def test_an_interrupted_training_keeps_its_best(tmp_path, tiny_config, tiny_spli
         from contextlib import contextmanager
 
         @contextmanager
-        def interrupted():
+        def interrupted(grace: float):
             yield stop
 
         patch.setattr(loop.TrainingProgress, "update", update)
