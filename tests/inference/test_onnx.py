@@ -37,6 +37,10 @@ SYSTEMS = {
     "residual, levels": dict(name="tzn", combine="residual", levels=4, budget=0.3),
     "uniform, convolutions": dict(name="uniform-1", head="convolution", levels=3),
     "residual, convolutions": dict(name="tzn", head="convolution", shallow_layers=0, levels=4, budget=0.3),
+    "residual, coarse layers": dict(
+        name="tzn", head="convolution", shallow_layers=0, coarse_layers=1, levels=4, budget=0.3
+    ),
+    "uniform, coarse layers": dict(name="uniform-1", levels=3, coarse_layers=2),
     "residual, nothing shallow": dict(name="tzn", shallow_layers=0, stem=(2,), stem_window=3, levels=3, budget=0.3),
     "residual, local attention": dict(name="tzn", context="attention", budget=0.3),
     "layers, convolutions": dict(name="tzn", head="convolution", combine="layers", hysteresis="none"),
@@ -261,3 +265,21 @@ def test_the_benchmark_prints_what_it_writes(tmp_path):
     for name, row in result["systems"].items():
         assert name in done.stdout and f"{row['ratio'][0]:.3f}" in done.stdout
         assert row["difference"] <= 1e-4 and 0 < row["ratio"][1] <= row["ratio"][2]
+
+
+def test_nobody_is_told_that_a_model_runs(tmp_path: Path):
+    """As its packages come, onnxruntime keeps a mark of the machine and a queue of reports in the user's home."""
+    code = (
+        "from pathlib import Path\nfrom temporalzoom.inference import onnx_network\n"
+        "try:\n    onnx_network._open(Path('wrong.onnx'), 1)\n"
+        "except onnx_network.InputError as error:\n    print(error)"
+    )
+    (tmp_path / "wrong.onnx").write_bytes(b"no graph")
+    home = tmp_path / "home"
+    home.mkdir()
+    variables = {key: value for key, value in os.environ.items() if not key.startswith(("ORT_", "XDG_", "CI"))}
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={**variables, "HOME": str(home)}, capture_output=True, text=True
+    )
+    assert ran.returncode == 0 and "wrong.onnx" in ran.stdout, ran.stderr
+    assert not [path for path in home.rglob("*") if "onnxruntime" in path.name.lower()]

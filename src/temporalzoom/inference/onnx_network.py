@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -93,6 +94,8 @@ def _open(path: Path, workers: int) -> Any:
     """An onnxruntime session."""
     if not path.is_file():
         raise InputError(f"{path}: no such file")
+    # As its packages come, onnxruntime reports each process that imports it to its makers; recordings may be private.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         import onnxruntime
     except ImportError as error:
