@@ -300,18 +300,19 @@ def whole_batch(own: Tensor) -> Tensor:
     return torch.cat(parts)
 
 
-def uniform(shape: Sequence[int], like: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+def uniform(shape: Sequence[int], like: Tensor, dtype: torch.dtype | None = None, rows: bool = False) -> Tensor:
     """Random numbers from 0 to 1 of this shape: (b, ...), or (1, b * T, ...) for a batch packed into one row. Those
-    that one process would have drawn for these rows, where the rows are whole. like: of whose device."""
+    that one process would have drawn for these rows, where the rows are whole. like: of whose device. rows: it is
+    known that nothing is packed; rows may then have any length, as those of coarser levels."""
     import torch
 
     def draw(shape: Sequence[int], generator: torch.Generator | None) -> Tensor:
         return torch.rand(tuple(shape), dtype=dtype, device=like.device, generator=generator)
 
-    return _drawn(shape, draw, like)
+    return _drawn(shape, draw, like, rows)
 
 
-def kept_values(values: Tensor, dropout: float) -> Tensor:
+def kept_values(values: Tensor, dropout: float, rows: bool = False) -> Tensor:
     """Dropout of single values, as `F.dropout` in training, by noise as of `uniform`."""
     import torch
     import torch.nn.functional as F
@@ -323,18 +324,18 @@ def kept_values(values: Tensor, dropout: float) -> Tensor:
         kept = torch.empty(tuple(shape), dtype=values.dtype, device=values.device)
         return kept.bernoulli_(1 - dropout, generator=generator) / (1 - dropout)
 
-    return values * _drawn(values.shape, draw, values)
+    return values * _drawn(values.shape, draw, values, rows)
 
 
 def _drawn(
-    shape: Sequence[int], draw: Callable[[Sequence[int], torch.Generator | None], Tensor], like: Tensor
+    shape: Sequence[int], draw: Callable[[Sequence[int], torch.Generator | None], Tensor], like: Tensor, rows: bool
 ) -> Tensor:
     import torch
 
     if _rows is None:
         return draw(shape, None)
     own = _rows.last - _rows.first
-    if shape[0] == own and shape[1] in (1, _rows.length):
+    if shape[0] == own and (rows or shape[1] in (1, _rows.length)):
         return draw((_rows.total, *shape[1:]), None)[_rows.first : _rows.last]
     if shape[0] == 1 and shape[1] == own * _rows.length:
         whole = draw((1, _rows.total * _rows.length, *shape[2:]), None)

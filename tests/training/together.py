@@ -2,9 +2,11 @@
 `python together.py OUT`, started with the environment that torchrun makes."""
 
 import os
+import random
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -33,7 +35,7 @@ CASES = {
     "exit": f"{ZOOM} model.paper.allocation=calibrated-exit model.paper.depths=[1,2]",
     "mixture": f"{DEEP} model.paper.allocation=mixture",
     "random": f"{DEEP} model.paper.allocation=random",
-    "all scales": f"{DEEP} bdr.scales=all training.quality_power=0.2",
+    "all scales": f"{DEEP} bdr.scales=one training.quality_power=0.2",
     "actionformer": "model.name=actionformer model.width=16 model.heads=2 model.levels=2 model.drop_path=0.2",
     "bmn": "model.name=bmn model.width=16 model.durations=16 model.samples=4 training.accumulate=2",
     "half": f"{DEEP} training.precision=bfloat16 training.steps=2",
@@ -49,11 +51,18 @@ def run_case(name: str, out: Path) -> None:
     train(config, split, out / name, console=Console(quiet=True))
 
 
+def free_port() -> int:
+    """Below those that the system deals out: nobody else is given it before the processes meet there."""
+    for port in random.sample(range(20000, 32000), 100):
+        with socket.socket() as tried, suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("no free port")
+
+
 def start(*arguments: list[str]) -> list[subprocess.Popen[str]]:
     """`python ARGUMENTS`, for each a process, which find each other; without torchrun and the time of its import."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     common = {**os.environ, "WORLD_SIZE": str(len(arguments)), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     return [
         subprocess.Popen(

@@ -95,12 +95,12 @@ class Branch(nn.Module):
 
     def forward(self, added: Tensor) -> Tensor:
         if self.training and self.dropout:
-            added = kept_values(added, self.dropout)
+            added = kept_values(added, self.dropout, rows=not self.per_token)
         if self.scale is not None:
             added = added * self.scale
         if self.training and self.drop_path:
             shape = (*added.shape[:2], 1) if self.per_token else (len(added), 1, 1)
-            added = added * (uniform(shape, added) >= self.drop_path) / (1 - self.drop_path)
+            added = added * (uniform(shape, added, rows=not self.per_token) >= self.drop_path) / (1 - self.drop_path)
         return added
 
 
