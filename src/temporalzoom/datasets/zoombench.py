@@ -90,7 +90,7 @@ class ZoomBench:
 
 
 def strided(data: ZoomBenchData, stride: float) -> dict[str, Any]:
-    """The stride that a configuration asks for, and so many positions that sequences last as long as with the usual."""
+    """Knobs for the stride of a configuration; sequences keep their duration in seconds whatever the stride."""
     wanted = stride if data.stride is None else data.stride
     return {"stride": wanted, "length": int((data.length - 1) * stride / wanted + 1e-9) + 1}
 

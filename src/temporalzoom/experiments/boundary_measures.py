@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temporalzoom.datasets.samples import Sample
-from temporalzoom.experiments.measures import Predictions
-from temporalzoom.experiments.rereading import Read
+from temporalzoom.experiments.measures import Bench, Predictions
+from temporalzoom.experiments.per_recording import summarized
+from temporalzoom.experiments.rereading import Read, Way, read_again, ways_compared
 from temporalzoom.inference.localizer import Localizer
 from temporalzoom.metrics import boundary_chamfer, peak_sharpness
 from temporalzoom.models import Outputs
@@ -81,3 +83,16 @@ def votes(at: NDArray[np.float64], weights: NDArray[np.float64], length: int) ->
     np.add.at(curve, lower + 10, weights * (1 - share))
     np.add.at(curve, lower + 11, weights * share)
     return curve[10 : length + 10]
+
+
+def ways_and_boundaries(
+    bench: Bench, ways: Mapping[str, Way], comparisons: Sequence[tuple[str, str]], baseline: str
+) -> dict[str, Any]:
+    """What a table of ways to place boundaries stores: what `ways_compared` has, and `boundaries`, BCD of each."""
+    read = read_again(bench, ways, frame_rate)
+    models = {name: way.system for name, way in ways.items()}
+    bcd = {"bcd": {name: chamfer_of(bench.truth, found) for name, found in read.items()}}
+    return {
+        **ways_compared(bench, ways, comparisons, baseline, read),
+        "boundaries": summarized(bcd, comparisons, bench.resamples, models),
+    }

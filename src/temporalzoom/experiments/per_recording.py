@@ -96,3 +96,21 @@ def measure_differences_grid(found: Mapping[str, Any], columns: Mapping[str, tup
         rows.append(line)
     title = f"Differences of these, paired by recording; * significant (Holm over these {len(shown)}, 5 %)"
     return Grid(title, ("difference", *(heading for heading, _ in columns.values())), rows)
+
+
+def with_measures(
+    shown: Sequence[Grid],
+    title: str,
+    found: Mapping[str, Any],
+    columns: Mapping[str, tuple[str, int]],
+    notes: Iterable[str] = (),
+    *more: Grid,
+    compared: Iterable[str] | None = None,
+) -> list[Grid]:
+    """What a table shows that has measures beside mAP. shown: its grid of levels, then that of their differences; the
+    measures, and `more`, stand between them, differences of the measures at the end. compared: of which; default
+    all."""
+    levels, *differences = shown
+    of = columns if compared is None else {key: columns[key] for key in compared}
+    grids = [levels, measures_grid(title, found, columns, notes), *more, *differences]
+    return [grid for grid in (*grids, measure_differences_grid(found, of)) if grid.rows]

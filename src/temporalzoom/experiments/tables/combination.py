@@ -11,7 +11,7 @@ from temporalzoom.experiments.boundary_measures import chamfer, notes
 from temporalzoom.experiments.depth_measures import COLUMNS as DEPTH
 from temporalzoom.experiments.depth_measures import MEANING, depth_of
 from temporalzoom.experiments.measures import Bench, compared
-from temporalzoom.experiments.per_recording import measure_differences_grid, measures_grid, summarized
+from temporalzoom.experiments.per_recording import summarized, with_measures
 from temporalzoom.experiments.reading import compared_systems
 from temporalzoom.experiments.rendering import Grid
 from temporalzoom.experiments.rereading import Way, read_again
@@ -53,12 +53,5 @@ def measure(bench: Bench) -> dict[str, Any]:
 
 
 def read(results: Mapping[str, Any]) -> list[Grid]:
-    levels, *differences = compared_systems(results, *NOTES)
-    found = results["measures"]
-    grids = [
-        levels,
-        measures_grid("Boundaries and depth", found, COLUMNS, (*notes(["bcd"]), MEANING)),
-        *differences,
-        measure_differences_grid(found, {"bcd": COLUMNS["bcd"]}),
-    ]
-    return [grid for grid in grids if grid.rows]
+    shown, meanings = compared_systems(results, *NOTES), (*notes(["bcd"]), MEANING)
+    return with_measures(shown, "Boundaries and depth", results["measures"], COLUMNS, meanings, compared=["bcd"])

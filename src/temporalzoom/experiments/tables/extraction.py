@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from temporalzoom.experiments.boundary_measures import COLUMNS, chamfer_of, frame_rate, notes
+from temporalzoom.experiments.boundary_measures import COLUMNS, notes, ways_and_boundaries
 from temporalzoom.experiments.data_sets import training_config
 from temporalzoom.experiments.measures import Bench
-from temporalzoom.experiments.per_recording import measure_differences_grid, measures_grid, summarized
+from temporalzoom.experiments.per_recording import with_measures
 from temporalzoom.experiments.reading import differences_grid
 from temporalzoom.experiments.rendering import Grid
-from temporalzoom.experiments.rereading import Way, read_again, rows_grid, ways_compared
+from temporalzoom.experiments.rereading import Way, rows_grid
 from temporalzoom.experiments.systems import chosen
 
 SUMMARY = "extraction of boundaries: least slope, window of suppression, weights of levels"
@@ -50,21 +50,10 @@ def trainings(data_set: str) -> dict[str, tuple[str, ...]]:
 
 
 def measure(bench: Bench) -> dict[str, Any]:
-    read = read_again(bench, WAYS, frame_rate)
-    models = {name: way.system for name, way in WAYS.items()}
-    bcd = {"bcd": {name: chamfer_of(bench.truth, found) for name, found in read.items()}}
-    return {
-        **ways_compared(bench, WAYS, COMPARISONS, BASE, read),
-        "boundaries": summarized(bcd, COMPARISONS, bench.resamples, models),
-    }
+    return ways_and_boundaries(bench, WAYS, COMPARISONS, BASE)
 
 
 def read(results: Mapping[str, Any]) -> list[Grid]:
-    found, columns = results["boundaries"], {"bcd": COLUMNS["bcd"]}
-    grids = [
-        rows_grid(results, "extraction", *NOTES),
-        measures_grid("Boundaries", found, columns, notes(columns)),
-        differences_grid(results),
-        measure_differences_grid(found, columns),
-    ]
-    return [grid for grid in grids if grid.rows]
+    shown = (rows_grid(results, "extraction", *NOTES), differences_grid(results))
+    columns = {"bcd": COLUMNS["bcd"]}
+    return with_measures(shown, "Boundaries", results["boundaries"], columns, notes(columns))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from temporalzoom.experiments.depth_measures import COLUMNS, MEANING, depth_of
+from temporalzoom.experiments.depth_measures import COLUMNS, MEANING, depth_summary
 from temporalzoom.experiments.measures import Bench, compared
 from temporalzoom.experiments.operating import learning
-from temporalzoom.experiments.per_recording import measure_differences_grid, measures_grid, summarized
+from temporalzoom.experiments.per_recording import with_measures
 from temporalzoom.experiments.reading import compared_systems
 from temporalzoom.experiments.rendering import Cell, Grid
-from temporalzoom.experiments.rereading import Way, folders_of, read_again
+from temporalzoom.experiments.rereading import folders_of
 from temporalzoom.experiments.systems import PENALTY, TZN
 
 SUMMARY = "how tau is learned: from the value of depth, by the paper's penalty, stopped below 0.3"
@@ -33,26 +33,16 @@ def trainings(data_set: str) -> dict[str, tuple[str, ...]]:
 
 
 def measure(bench: Bench) -> dict[str, Any]:
-    read = read_again(bench, {name: Way(name) for name in bench.parts}, depth_of, decode=False)
-    measures = {key: {name: found.observed[key] for name, found in read.items()} for key in COLUMNS}
     return {
         **compared(bench, COMPARISONS, BASELINE),
-        "depth": summarized(measures, COMPARISONS, bench.resamples),
+        "depth": depth_summary(bench, COMPARISONS),
         "learning": {name: learning(folders_of(bench, name)) for name in bench.parts},
     }
 
 
 def read(results: Mapping[str, Any]) -> list[Grid]:
-    levels, *differences = compared_systems(results, *NOTES)
-    found = results["depth"]
-    grids = [
-        levels,
-        measures_grid("Depth", found, COLUMNS, [MEANING]),
-        _learning(results),
-        *differences,
-        measure_differences_grid(found, COLUMNS),
-    ]
-    return [grid for grid in grids if grid.rows]
+    shown = compared_systems(results, *NOTES)
+    return with_measures(shown, "Depth", results["depth"], COLUMNS, [MEANING], _learning(results))
 
 
 def _learning(results: Mapping[str, Any]) -> Grid:

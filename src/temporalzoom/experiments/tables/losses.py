@@ -7,7 +7,7 @@ from typing import Any
 
 from temporalzoom.experiments.boundary_measures import COLUMNS, chamfer, notes, sharpness
 from temporalzoom.experiments.measures import Bench, compared
-from temporalzoom.experiments.per_recording import measure_differences_grid, measures_grid, summarized
+from temporalzoom.experiments.per_recording import summarized, with_measures
 from temporalzoom.experiments.reading import compared_systems
 from temporalzoom.experiments.rendering import Grid
 from temporalzoom.experiments.rereading import Way, read_again
@@ -41,12 +41,5 @@ def measure(bench: Bench) -> dict[str, Any]:
 
 
 def read(results: Mapping[str, Any]) -> list[Grid]:
-    levels, *differences = compared_systems(results, *NOTES)
-    found = results["boundaries"]
-    grids = [
-        levels,
-        measures_grid("Boundaries", found, COLUMNS, notes(COLUMNS)),
-        *differences,
-        measure_differences_grid(found, COLUMNS),
-    ]
-    return [grid for grid in grids if grid.rows]
+    shown = compared_systems(results, *NOTES)
+    return with_measures(shown, "Boundaries", results["boundaries"], COLUMNS, notes(COLUMNS))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from temporalzoom.experiments.depth_measures import COLUMNS, MEANING, depth_of
+from temporalzoom.experiments.depth_measures import COLUMNS, MEANING, depth_summary
 from temporalzoom.experiments.measures import Bench, compared
-from temporalzoom.experiments.per_recording import measure_differences_grid, measures_grid, summarized
+from temporalzoom.experiments.per_recording import with_measures
 from temporalzoom.experiments.reading import compared_systems
 from temporalzoom.experiments.rendering import Grid
-from temporalzoom.experiments.rereading import Way, read_again
 from temporalzoom.experiments.systems import PENALTY
 
 SUMMARY = "the paper's penalties: lambda_c on tau, lambda_p on the importance of tokens"
@@ -45,21 +44,12 @@ def trainings(data_set: str) -> dict[str, tuple[str, ...]]:
 
 
 def measure(bench: Bench) -> dict[str, Any]:
-    read = read_again(bench, {name: Way(name) for name in bench.parts}, depth_of, decode=False)
-    measures = {key: {name: found.observed[key] for name, found in read.items()} for key in COLUMNS}
     return {
         **compared(bench, COMPARISONS, BASELINE),
-        "depth": summarized(measures, COMPARISONS, bench.resamples),
+        "depth": depth_summary(bench, COMPARISONS),
     }
 
 
 def read(results: Mapping[str, Any]) -> list[Grid]:
-    levels, *differences = compared_systems(results, *NOTES)
-    found = results["depth"]
-    grids = [
-        levels,
-        measures_grid("Depth", found, COLUMNS, [MEANING]),
-        *differences,
-        measure_differences_grid(found, COLUMNS),
-    ]
-    return [grid for grid in grids if grid.rows]
+    shown = compared_systems(results, *NOTES)
+    return with_measures(shown, "Depth", results["depth"], COLUMNS, [MEANING])
